@@ -1,0 +1,79 @@
+"""`saferank data`: what is in a data set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from saferank.data.dataset import Dataset
+    from saferank.data.ranking_data import RankingData
+
+MOST_LABELS = 10
+"""More distinct labels than this are not grades, and are not listed one by one."""
+
+
+def data(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="DATA", help="A folder in LETOR layout, or [cyan]synthetic:PRESET[/cyan]."),
+    ],
+) -> None:
+    """Show what is in a data set: sizes, labels, queries that cannot teach anything.
+
+    [cyan]saferank data synthetic:small[/cyan]    or mslr10k, mslr30k; small@7 has seed 7
+    [cyan]saferank data MSLR-WEB30K/Fold1[/cyan]  a folder of train.txt, vali.txt, test.txt
+    """
+    from saferank.data.dataset import load_dataset
+
+    with Console(stderr=True).status(f"Reading {name}"):
+        table = _summary(load_dataset(name))
+    Console().print(table)
+
+
+def _summary(dataset: Dataset) -> Table:
+    table = Table(title=dataset.name, title_justify="left")
+    table.add_column()
+    for part in dataset.parts:
+        table.add_column(part, justify="right")
+    labels = _distinct_labels(dataset)
+    columns = [list(_facts(part, labels)) for part in dataset.parts.values()]
+    for rows in zip(*columns, strict=True):
+        ends_section = rows[0][0] in ("features", "  max")
+        table.add_row(rows[0][0], *(value for _, value in rows), end_section=ends_section)
+    return table
+
+
+def _distinct_labels(dataset: Dataset) -> list[float]:
+    import numpy as np
+
+    labels = np.concatenate([np.unique(part.require_labels()) for part in dataset.parts.values()])
+    return [float(label) for label in np.unique(labels)]
+
+
+def _facts(part: RankingData, distinct_labels: list[float]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of one part: a name, and the value as it is shown."""
+    import numpy as np
+
+    labels = part.require_labels()
+    yield "queries", f"{part.queries:,}"
+    yield "documents", f"{part.documents:,}"
+    yield "features", f"{part.features.shape[1]:,}"
+    yield "documents per query", ""
+    yield "  min", f"{part.lengths.min():,}"
+    yield "  median", f"{np.median(part.lengths):,.1f}"
+    yield "  mean", f"{part.lengths.mean():,.1f}"
+    yield "  max", f"{part.lengths.max():,}"
+    if len(distinct_labels) <= MOST_LABELS:
+        for label in distinct_labels:
+            yield f"label {label:g}", f"{(labels == label).mean():.1%}"
+    else:
+        yield "labels above 0", f"{(labels > 0).mean():.1%}"
+        yield "label min to max", f"{labels.min():g} to {labels.max():g}"
+    relevant = np.maximum.reduceat(labels, part.offsets[:-1]) > 0
+    yield "queries without relevant document", f"{(~relevant).sum():,} ({(~relevant).mean():.1%})"

@@ -1,0 +1,79 @@
+"""The command line: one file per command, which imports what it needs when it runs, so that help is quick."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from saferank import __version__
+from saferank.cli.data import data
+from saferank.cli.demo import demo
+from saferank.errors import SaferankError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+
+app = typer.Typer(
+    name="saferank",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"saferank {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="Exit codes: 0 done, 1 data that cannot be used, 2 a wrong call, 130 interrupted. "
+    "[bold]saferank COMMAND --help[/bold] tells more."
+)
+def saferank(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop."),
+    ] = False,
+) -> None:
+    """Learn a better ranker from clicks. Never ship a worse one.
+
+    What a ranker shows decides what gets clicked, so its clicks are a biased
+    teacher; and a ranker learned from few of them can be worse than the one
+    that made them. saferank corrects the bias and prices in the uncertainty.
+
+    [bold]Start here[/bold]
+
+    [cyan]saferank demo[/cyan]                    learn to rank, before your eyes
+    [cyan]saferank data synthetic:small[/cyan]    what is in a data set made up on the spot
+    [cyan]saferank data MSLR-WEB30K/Fold1[/cyan]  ... in a folder of LETOR files
+    """
+
+
+app.command()(demo)
+app.command()(data)
+
+
+def run() -> None:
+    """Run the command line. A user's mistake ends in one line that says so, never in a stack trace."""
+    try:
+        app()
+    except SaferankError as error:
+        _print_error("Error:", str(error))
+        sys.exit(error.exit_code)
+    except SystemExit as end:  # Typer turns Ctrl-C into this, without a word
+        if end.code == INTERRUPTED:
+            _print_error("Interrupted.")
+        raise
+
+
+def _print_error(headline: str, message: str = "") -> None:
+    text = Text.assemble((headline, "bold red"), f" {message}" if message else "")
+    Console(stderr=True).print(text, soft_wrap=True)

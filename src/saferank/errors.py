@@ -1,0 +1,39 @@
+"""Errors that a caller can catch and a user can act on."""
+
+
+class SaferankError(Exception):
+    """Base of every error that saferank raises on purpose; the command line ends with `exit_code`."""
+
+    exit_code = 1
+
+
+class DataError(SaferankError):
+    """Input data that cannot be used. Says where (file, row, column), what is wrong, and the remedy.
+
+    >>> str(DataError("got 0, but positions count from 1.", file="clicks.parquet", row=4, column="position"))
+    "clicks.parquet, row 4, column 'position': got 0, but positions count from 1."
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: object = None,
+        row: int | None = None,
+        line: int | None = None,
+        column: str | None = None,
+    ) -> None:
+        self.file = file
+        self.row = row
+        self.line = line
+        self.column = column
+        place = [str(file)] if file is not None else []
+        place += [f"{name} {number}" for name, number in (("row", row), ("line", line)) if number is not None]
+        place += [f"column '{column}'"] if column is not None else []
+        super().__init__(f"{', '.join(place)}: {message}" if place else message)
+
+
+class UsageError(SaferankError):
+    """A call that cannot mean anything: an unknown preset, an impossible combination of options."""
+
+    exit_code = 2

@@ -1,0 +1,42 @@
+"""The Plackett-Luce policy: exact placement, exposure and gradient, rankings, and the sampled gradients of others.
+
+Arrays in, arrays out, ragged by `offsets`.
+"""
+
+from typing import TYPE_CHECKING
+
+from saferank._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from saferank.plackett_luce.exact import exposure, exposure_vjp, placement
+    from saferank.plackett_luce.gradients import pl_rank_3_gradient, reinforce_gradient
+    from saferank.plackett_luce.padded import padded_exposure
+    from saferank.plackett_luce.rankings import log_probability, sample_rankings
+    from saferank.plackett_luce.torch_ops import expected_exposure
+
+__all__ = [
+    "expected_exposure",
+    "exposure",
+    "exposure_vjp",
+    "log_probability",
+    "padded_exposure",
+    "pl_rank_3_gradient",
+    "placement",
+    "reinforce_gradient",
+    "sample_rankings",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "exposure": "exact",
+        "exposure_vjp": "exact",
+        "placement": "exact",
+        "pl_rank_3_gradient": "gradients",
+        "reinforce_gradient": "gradients",
+        "padded_exposure": "padded",
+        "log_probability": "rankings",
+        "sample_rankings": "rankings",
+        "expected_exposure": "torch_ops",
+    },
+)

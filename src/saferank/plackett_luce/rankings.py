@@ -1,0 +1,131 @@
+"""Rankings drawn from a Plackett-Luce policy, and the probability of given ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from saferank._jit import jit
+from saferank.plackett_luce.ragged import check_offsets, check_scores, over_queries
+
+Array = NDArray[Any]
+NOTHING = -1
+"""Stands in a ranking at the ranks for which no document is left."""
+
+
+def sample_rankings(
+    scores: ArrayLike, offsets: ArrayLike, cutoff: int, samples: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw rankings: (query, sample, rank) -> document, counted from the query's first; -1 where nothing is left.
+
+    Gumbel top-K: the order of s_d + Gumbel noise is Plackett-Luce (here as its equal, the order of exponential
+    arrival times). Each query draws from a stream of its own, so the result does not depend on the threads.
+    """
+    scores, offsets = check_scores(scores), check_offsets(offsets)
+    queries = len(offsets) - 1
+    out = np.full((queries, samples, cutoff), NOTHING, np.int64)
+    seeds = rng.integers(0, 2**64, size=queries, dtype=np.uint64)
+
+    def run(rows: slice, local: Array) -> None:
+        first = int(np.searchsorted(offsets, rows.start, side="right")) - 1
+        last = first + len(local) - 1
+        _sample(scores[rows].astype(np.float64), local, seeds[first:last], out[first:last])
+
+    over_queries(run, scores, offsets, work=samples)
+    return out
+
+
+def log_probability(scores: ArrayLike, offsets: ArrayLike, rankings: ArrayLike) -> NDArray[np.float64]:
+    """log P(ranking) of each ranking, (query, sample): sum_k [ s_{y_k} - log sum_{d not placed before k} exp(s_d) ].
+
+    Rankings as `sample_rankings` gives them: (query, sample, rank), documents counted from the query's first, and -1
+    from the rank on at which the ranking ends.
+    """
+    scores, offsets = check_scores(scores), check_offsets(offsets)
+    shown = np.ascontiguousarray(rankings, dtype=np.int64)
+    if shown.ndim != 3 or len(shown) != len(offsets) - 1:
+        raise ValueError(f"rankings must be (query, sample, rank) for {len(offsets) - 1} queries, got {shown.shape}.")
+    lengths = np.diff(offsets)[:, None, None]
+    if np.any(shown < NOTHING) or np.any(shown >= lengths):
+        raise ValueError("rankings name a document that its query does not have.")
+    ordered = np.sort(shown, axis=2)
+    if np.any((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] != NOTHING)):
+        raise ValueError("a ranking names the same document twice.")
+    if np.any((shown[..., 1:] != NOTHING) & (shown[..., :-1] == NOTHING)):
+        raise ValueError("a ranking goes on after a rank with no document (-1).")
+    out = np.empty(shown.shape[:2])
+    _log_probability(scores.astype(np.float64), offsets, shown, out)
+    return out
+
+
+@jit
+def _log_probability(scores: Array, offsets: Array, rankings: Array, out: Array) -> None:
+    for q in range(len(offsets) - 1):
+        s = scores[offsets[q] : offsets[q + 1]]
+        placed = np.zeros(len(s), np.bool_)
+        for i in range(rankings.shape[1]):
+            placed[:] = False
+            out[q, i] = 0.0
+            for d in rankings[q, i]:
+                if d < 0:
+                    break
+                # Summed anew at each rank: subtracting the placed weights would cancel where one dominates.
+                largest = -np.inf
+                for j in range(len(s)):
+                    if not placed[j]:
+                        largest = max(largest, s[j])
+                if largest == -np.inf:
+                    out[q, i] = -np.inf
+                    break
+                rest = 0.0
+                for j in range(len(s)):
+                    if not placed[j]:
+                        rest += math.exp(s[j] - largest)
+                out[q, i] += s[d] - largest - math.log(rest)
+                placed[d] = True
+
+
+@jit
+def _next_random(state: Array) -> float:
+    """Advance the generator (splitmix64, Steele et al. 2014) and return a uniform number in (0, 1)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (float(z >> np.uint64(11)) + 0.5) * 2.0**-53
+
+
+@jit
+def _sample(scores: Array, offsets: Array, seeds: Array, out: Array) -> None:
+    samples, cutoff = out.shape[1], out.shape[2]
+    state = np.empty(1, np.uint64)
+    arrival = np.empty(cutoff)  # log arrival times, -(s_d + Gumbel), of the documents in the ranking so far
+    for q in range(len(offsets) - 1):
+        s = scores[offsets[q] : offsets[q + 1]]
+        largest = np.max(s)
+        weights = np.exp(s - largest)
+        order = np.argsort(-s)  # the likeliest first: they fill the ranking, and few of the others get in
+        state[0] = seeds[q]
+        for i in range(samples):
+            ranking = out[q, i]
+            arrival[:] = np.inf
+            latest = np.inf  # arrival time of the last of them, in units of the largest weight
+            for d in order:
+                uniform = _next_random(state)
+                # -log u >= 1 - u: nearly every document is turned away before a logarithm is taken.
+                if s[d] == -np.inf or 1.0 - uniform >= weights[d] * latest:
+                    continue
+                time = math.log(-math.log(uniform)) - s[d]
+                if time < arrival[cutoff - 1]:
+                    place = cutoff - 1
+                    while place > 0 and arrival[place - 1] > time:
+                        arrival[place] = arrival[place - 1]
+                        ranking[place] = ranking[place - 1]
+                        place -= 1
+                    arrival[place] = time
+                    ranking[place] = d
+                    latest = math.exp(arrival[cutoff - 1] + largest)

@@ -1,0 +1,136 @@
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import saferank
+from saferank.cli.main import app
+from saferank.data import dataset
+from saferank.errors import DataError, SaferankError, UsageError
+from tests.cli.running import run_here, run_python
+
+HEAVY = ("torch", "numba", "ibis", "altair", "duckdb", "pyarrow")
+NAME_HEAVY = f"print('heavy:', *sorted(set(sys.modules) & set({HEAVY})), file=sys.stderr)"
+
+
+def test_help_teaches() -> None:
+    result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    assert "Learn a better ranker from clicks. Never ship a worse one." in result.output
+    assert "saferank data synthetic:small" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_no_command_shows_the_help() -> None:
+    assert "saferank data synthetic:small" in CliRunner().invoke(app, []).output
+
+
+@pytest.mark.parametrize("command", ["data", "demo"])
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"saferank {command} " in result.output.split("Usage:")[1].split("\n", 1)[1]
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.output == f"saferank {saferank.__version__}\n"
+
+
+def test_installed_command() -> None:
+    command = shutil.which("saferank", path=str(Path(sys.executable).parent))
+    assert command is not None
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"saferank {saferank.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "statement", ["import saferank", "import saferank.metrics", "import saferank.cli.main"]
+)
+def test_import_is_light(statement: str) -> None:
+    ran = run_python("-c", f"import sys; {statement}; {NAME_HEAVY}")
+    assert ran.err == "heavy:\n"
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_are_light(option: str) -> None:
+    script = f"""
+import sys
+from saferank.cli.main import run
+sys.argv = ["saferank", "{option}"]
+try:
+    run()
+finally:
+    {NAME_HEAVY}
+"""
+    ran = run_python("-c", script)
+    assert (ran.exit_code, ran.err) == (0, "heavy:\n")
+    assert "saferank" in ran.out
+
+
+def test_error_of_a_user_is_one_line_and_no_stack_trace() -> None:
+    ran = run_python("-c", "from saferank.cli.main import run; run()", "data", "synthetic:tiny")
+    assert ran.exit_code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("Error: no synthetic data set 'tiny'")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "text"),
+    [
+        (UsageError("no such preset."), 2, "Error: no such preset.\n"),
+        (SaferankError("[red] is not markup here"), 1, "Error: [red] is not markup here\n"),
+        (
+            DataError(
+                "got 0, but positions count from 1.", file="a" * 90 + ".parquet", row=4, column="position"
+            ),
+            1,
+            "Error: " + "a" * 90 + ".parquet, row 4, column 'position': got 0, but positions count from 1.\n",
+        ),
+    ],
+)
+def test_exit_code_and_text_of_an_error(
+    error: SaferankError,
+    exit_code: int,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: str) -> None:
+        raise error
+
+    monkeypatch.setattr(dataset, "load_dataset", fail)
+    assert run_here(["data", "anything"], monkeypatch, capsys) == (exit_code, "", text)
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(_: str) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(dataset, "load_dataset", interrupt)
+    ran = run_here(["data", "anything"], monkeypatch, capsys)
+    assert (ran.exit_code, ran.err) == (130, "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["dat"], "No such command 'dat'"),
+        (["data"], "Missing argument 'DATA'"),
+        (["demo", "--epochs", "0"], "Invalid value for '--epochs'"),
+        (["demo", "--seed", str(10**30)], "Invalid value for '--seed'"),
+    ],
+)
+def test_wrong_call(
+    arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = run_here(arguments, monkeypatch, capsys)
+    assert ran.exit_code == 2
+    assert text in ran.err
+    assert "Traceback" not in ran.err
