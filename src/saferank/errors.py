@@ -33,7 +33,7 @@ class DataError(SaferankError):
         super().__init__(f"{', '.join(place)}: {message}" if place else message)
 
 
-class UsageError(SaferankError):
+class UsageError(SaferankError, ValueError):
     """A call that cannot mean anything: an unknown preset, an impossible combination of options."""
 
     exit_code = 2

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from saferank.plackett_luce.exact import exposure, exposure_vjp, placement
     from saferank.plackett_luce.gradients import pl_rank_3_gradient, reinforce_gradient
     from saferank.plackett_luce.padded import padded_exposure
-    from saferank.plackett_luce.rankings import log_probability, sample_rankings
+    from saferank.plackett_luce.ranking_probability import log_probability
+    from saferank.plackett_luce.sampling import sample_rankings
     from saferank.plackett_luce.torch_ops import expected_exposure
 
 __all__ = [
@@ -35,8 +36,8 @@ __getattr__, __dir__ = lazy_names(
         "pl_rank_3_gradient": "gradients",
         "reinforce_gradient": "gradients",
         "padded_exposure": "padded",
-        "log_probability": "rankings",
-        "sample_rankings": "rankings",
+        "log_probability": "ranking_probability",
+        "sample_rankings": "sampling",
         "expected_exposure": "torch_ops",
     },
 )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saferank.errors import UsageError
 from saferank.plackett_luce.kernel import (
     exp_constants,
     exposure_kernel,
@@ -40,7 +41,7 @@ def placement(
     """
     scores, offsets = check_scores(scores), check_offsets(offsets)
     if cutoff < 1:
-        raise ValueError(f"cutoff must be at least 1, got {cutoff}.")
+        raise UsageError(f"cutoff must be at least 1, got {cutoff}.")
     out = np.zeros((len(scores), cutoff), scores.dtype)
     count, cut = accuracy(nodes, tolerance, scores.dtype)
     constants = exp_constants(scores.dtype)
@@ -94,7 +95,7 @@ def exposure_vjp(
     weights = check_examination(examination, scores.dtype)
     pull = np.ascontiguousarray(cotangent, dtype=scores.dtype)
     if pull.shape != scores.shape:
-        raise ValueError(f"cotangent must have the shape of scores, {scores.shape}, got {pull.shape}.")
+        raise UsageError(f"cotangent must have the shape of scores, {scores.shape}, got {pull.shape}.")
     out = np.zeros(len(scores), scores.dtype)
     count, cut = accuracy(nodes, tolerance, scores.dtype)
     constants = exp_constants(scores.dtype)
@@ -111,9 +112,9 @@ def exposure_vjp(
 def accuracy(nodes: int | None, tolerance: float | None, dtype: Any) -> tuple[int, float]:
     """Return the node count (0: to be chosen per query) and the tolerance, defaults filled in."""
     if nodes is not None and nodes < 2:
-        raise ValueError(f"nodes must be at least 2, got {nodes}.")
+        raise UsageError(f"nodes must be at least 2, got {nodes}.")
     if tolerance is None:
         tolerance = 1e-4 if dtype == np.float32 else 1e-9
     if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance must be between 0 and 1, got {tolerance}.")
+        raise UsageError(f"tolerance must be between 0 and 1, got {tolerance}.")
     return nodes or 0, float(tolerance)

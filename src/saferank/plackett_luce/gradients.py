@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saferank._jit import jit
+from saferank.errors import UsageError
 from saferank.plackett_luce.ragged import check_examination, check_offsets, check_scores, over_queries
+from saferank.plackett_luce.ranking_probability import log_probability_vjp, relative_weights, remaining_weights
 
 Array = NDArray[Any]
 
@@ -55,9 +57,9 @@ def _estimate(
     pull = np.ascontiguousarray(cotangent, dtype=np.float64)
     shown = np.ascontiguousarray(rankings, dtype=np.int64)
     if pull.shape != scores.shape:
-        raise ValueError(f"cotangent must have the shape of scores, {scores.shape}, got {pull.shape}.")
+        raise UsageError(f"cotangent must have the shape of scores, {scores.shape}, got {pull.shape}.")
     if shown.ndim != 3 or len(shown) != len(offsets) - 1 or shown.shape[2] != len(weights):
-        raise ValueError(
+        raise UsageError(
             f"rankings must be (query, sample, rank) for {len(offsets) - 1} queries and {len(weights)} ranks, "
             f"got {shown.shape}."
         )
@@ -73,59 +75,27 @@ def _estimate(
 
 
 @jit
-def _remaining(w: Array, everything: float, ranking: Array, placed: Array, remaining: Array) -> int:
-    """Fill remaining[k], the weight not placed before rank k, and return how many ranks the ranking fills."""
-    rest = everything
-    for k in range(len(ranking)):
-        if ranking[k] < 0:
-            return k
-        if rest < 1e-4 * everything:  # too much cancelled: sum anew
-            placed[:] = False
-            for j in range(k):
-                placed[ranking[j]] = True
-            rest = 0.0
-            for d in range(len(w)):
-                if not placed[d]:
-                    rest += w[d]
-        remaining[k] = rest
-        rest -= w[ranking[k]]
-    return len(ranking)
-
-
-@jit
 def _reinforce(
     scores: Array, offsets: Array, examination: Array, cotangent: Array, rankings: Array, out: Array
 ) -> None:
     samples, cutoff = rankings.shape[1], rankings.shape[2]
-    remaining, rewards = np.empty(cutoff), np.empty(samples)
+    rewards, advantages = np.empty(samples), np.empty(samples)
+    bounds, one_query = np.zeros(2, np.int64), np.zeros(1, np.int64)
     for q in range(len(offsets) - 1):
         begin, end = offsets[q], offsets[q + 1]
         v, gradient = cotangent[begin:end], out[begin:end]
-        w = np.exp(scores[begin:end] - np.max(scores[begin:end]))
-        everything = np.sum(w)
-        placed = np.empty(len(w), np.bool_)
         rewards[:] = 0.0
         for i in range(samples):
             for k in range(cutoff):
                 if rankings[q, i, k] >= 0:
                     rewards[i] += examination[k] * v[rankings[q, i, k]]
         average = np.mean(rewards)
-        leave_one_out = samples / (samples - 1.0) if samples > 1 else 1.0
-        unplaced = 0.0  # what every document that is not in the ranking gets, times its weight
-        for i in range(samples):
-            filled = _remaining(w, everything, rankings[q, i], placed, remaining)
-            advantage = (rewards[i] - average) * leave_one_out if samples > 1 else rewards[i]
-            inverse = 0.0
-            for k in range(filled):
-                inverse += 1.0 / remaining[k]
-            unplaced += advantage * inverse
-            so_far = 0.0
-            for k in range(filled):
-                d = rankings[q, i, k]
-                so_far += 1.0 / remaining[k]
-                gradient[d] += advantage * (1.0 + w[d] * (inverse - so_far))
-        for d in range(len(w)):
-            gradient[d] = (gradient[d] - w[d] * unplaced) / samples
+        for i in range(samples):  # over samples - 1: the same as leaving the ranking out of its own average
+            advantages[i] = (rewards[i] - average) / (samples - 1.0) if samples > 1 else rewards[i]
+        bounds[1] = samples
+        log_probability_vjp(
+            scores[begin:end], offsets[q : q + 2] - begin, bounds, rankings[q], one_query, advantages, gradient
+        )
 
 
 @jit
@@ -137,13 +107,12 @@ def _pl_rank_3(
     for q in range(len(offsets) - 1):
         begin, end = offsets[q], offsets[q + 1]
         v, gradient = cotangent[begin:end], out[begin:end]
-        w = np.exp(scores[begin:end] - np.max(scores[begin:end]))
+        w = relative_weights(scores[begin:end])
         everything = np.sum(w)
-        placed = np.empty(len(w), np.bool_)
         all_direct, all_risk = 0.0, 0.0  # sums over rankings for the documents that are not in them
         for i in range(samples):
             ranking = rankings[q, i]
-            filled = _remaining(w, everything, ranking, placed, remaining)
+            filled = remaining_weights(w, everything, ranking, remaining)
             reward_from[filled] = 0.0
             direct, risk = 0.0, 0.0
             for k in range(filled - 1, -1, -1):

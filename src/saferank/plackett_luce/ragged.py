@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saferank.errors import UsageError
+
 Array = NDArray[Any]
 _SMALLEST_TASK = 1 << 14  # documents * work: below that a second thread costs more than it brings
 _pool: ThreadPoolExecutor | None = None
@@ -21,10 +23,10 @@ def check_scores(scores: ArrayLike) -> Array:
     array = np.asarray(scores)
     array = np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
     if array.ndim != 1:
-        raise ValueError(f"scores must be flat, one a document, got shape {array.shape}.")
+        raise UsageError(f"scores must be flat, one a document, got shape {array.shape}.")
     if len(array) and not array.max() < np.inf:
         bad = int(np.flatnonzero(~(array < np.inf))[0])
-        raise ValueError(f"scores[{bad}] is {array[bad]}; a score must be a number below infinity.")
+        raise UsageError(f"scores[{bad}] is {array[bad]}; a score must be a number below infinity.")
     return array
 
 
@@ -32,7 +34,7 @@ def check_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
     """Return offsets as int64, or raise unless they start at 0 and never fall."""
     array = np.ascontiguousarray(offsets, dtype=np.int64)
     if array.ndim != 1 or len(array) < 1 or array[0] != 0 or np.any(np.diff(array) < 0):
-        raise ValueError("offsets must start at 0 and never fall, with one entry more than there are queries.")
+        raise UsageError("offsets must start at 0 and never fall, with one entry more than there are queries.")
     return array
 
 
@@ -40,7 +42,7 @@ def check_examination(examination: ArrayLike, dtype: Any) -> Array:
     """Return examination as a flat array of at least one finite weight, or raise."""
     array = np.ascontiguousarray(examination, dtype=dtype)
     if array.ndim != 1 or len(array) == 0 or not np.isfinite(array).all():
-        raise ValueError("examination must be a list of at least one finite number, one a rank.")
+        raise UsageError("examination must be a list of at least one finite number, one a rank.")
     return array
 
 
@@ -57,7 +59,7 @@ def over_queries(
     Each query is computed alone, so the result does not depend on the number of threads.
     """
     if offsets[-1] != len(scores):
-        raise ValueError(f"offsets end at {offsets[-1]}, but there are {len(scores)} scores.")
+        raise UsageError(f"offsets end at {offsets[-1]}, but there are {len(scores)} scores.")
     queries = len(offsets) - 1
     threads = thread_count()
     tasks = int(min(queries, 4 * threads, 1 + len(scores) * work // _SMALLEST_TASK))

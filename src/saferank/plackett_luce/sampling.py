@@ -1,4 +1,4 @@
-"""Rankings drawn from a Plackett-Luce policy, and the probability of given ones."""
+"""Rankings drawn from a Plackett-Luce policy."""
 
 from __future__ import annotations
 
@@ -36,56 +36,6 @@ def sample_rankings(
 
     over_queries(run, scores, offsets, work=samples)
     return out
-
-
-def log_probability(scores: ArrayLike, offsets: ArrayLike, rankings: ArrayLike) -> NDArray[np.float64]:
-    """log P(ranking) of each ranking, (query, sample): sum_k [ s_{y_k} - log sum_{d not placed before k} exp(s_d) ].
-
-    Rankings as `sample_rankings` gives them: (query, sample, rank), documents counted from the query's first, and -1
-    from the rank on at which the ranking ends.
-    """
-    scores, offsets = check_scores(scores), check_offsets(offsets)
-    shown = np.ascontiguousarray(rankings, dtype=np.int64)
-    if shown.ndim != 3 or len(shown) != len(offsets) - 1:
-        raise ValueError(f"rankings must be (query, sample, rank) for {len(offsets) - 1} queries, got {shown.shape}.")
-    lengths = np.diff(offsets)[:, None, None]
-    if np.any(shown < NOTHING) or np.any(shown >= lengths):
-        raise ValueError("rankings name a document that its query does not have.")
-    ordered = np.sort(shown, axis=2)
-    if np.any((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] != NOTHING)):
-        raise ValueError("a ranking names the same document twice.")
-    if np.any((shown[..., 1:] != NOTHING) & (shown[..., :-1] == NOTHING)):
-        raise ValueError("a ranking goes on after a rank with no document (-1).")
-    out = np.empty(shown.shape[:2])
-    _log_probability(scores.astype(np.float64), offsets, shown, out)
-    return out
-
-
-@jit
-def _log_probability(scores: Array, offsets: Array, rankings: Array, out: Array) -> None:
-    for q in range(len(offsets) - 1):
-        s = scores[offsets[q] : offsets[q + 1]]
-        placed = np.zeros(len(s), np.bool_)
-        for i in range(rankings.shape[1]):
-            placed[:] = False
-            out[q, i] = 0.0
-            for d in rankings[q, i]:
-                if d < 0:
-                    break
-                # Summed anew at each rank: subtracting the placed weights would cancel where one dominates.
-                largest = -np.inf
-                for j in range(len(s)):
-                    if not placed[j]:
-                        largest = max(largest, s[j])
-                if largest == -np.inf:
-                    out[q, i] = -np.inf
-                    break
-                rest = 0.0
-                for j in range(len(s)):
-                    if not placed[j]:
-                        rest += math.exp(s[j] - largest)
-                out[q, i] += s[d] - largest - math.log(rest)
-                placed[d] = True
 
 
 @jit

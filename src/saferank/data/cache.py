@@ -1,0 +1,110 @@
+"""Arrays made from files once, and memory-mapped from then on.
+
+An entry is a folder of `.npy` files named by the content of the files that it was made from, so a moved or
+copied file finds its entry, and a changed one does not. It is written under another name and renamed, so
+no run ever sees half of one. The cache is only ever a short cut: if it is damaged, the entry is made anew;
+if it cannot be written, nothing is kept.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[np.generic]]
+
+_SETTLED = 2_000_000_000
+"""Nanoseconds after which a change to a file is sure to show in its time stamp."""
+
+
+def cache_directory() -> Path:
+    """Return `$SAFERANK_CACHE`, or else `$XDG_CACHE_HOME/saferank`, or else `~/.cache/saferank`."""
+    if chosen := os.environ.get("SAFERANK_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saferank"
+
+
+def cached_arrays(kind: str, files: Sequence[Path], make: Callable[[], Arrays]) -> Arrays:
+    """Return the arrays that `make` makes from these files: memory-mapped from the cache, if they are there.
+
+    `kind` tells apart what is made from the same files: the format, its version, the options. Arrays are
+    read-only. None may be empty.
+    """
+    try:
+        cache = cache_directory()
+        entry = cache / kind / _content_hash(files, cache / "stamps")
+        if arrays := _read(entry):
+            return arrays
+    except (OSError, RuntimeError):  # no permission; no home directory
+        return make()
+    arrays = make()
+    with suppress(OSError):  # not writable, or the disk is full
+        _write(entry, arrays)
+    return arrays
+
+
+def _read(entry: Path) -> Arrays | None:
+    """Map an entry's arrays; None if there is no such entry, or a damaged one."""
+    try:
+        sizes = json.loads((entry / "sizes.json").read_text())
+        if any((entry / f"{name}.npy").stat().st_size != size for name, size in sizes.items()):
+            return None
+        return {name: np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in sizes}
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _write(entry: Path, arrays: Arrays) -> None:
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=entry.parent, prefix="partial-", ignore_cleanup_errors=True) as scratch:
+        made = Path(scratch) / "entry"
+        made.mkdir()
+        for name, array in arrays.items():
+            np.save(made / f"{name}.npy", array, allow_pickle=False)
+        sizes = {name: (made / f"{name}.npy").stat().st_size for name in arrays}
+        (made / "sizes.json").write_text(json.dumps(sizes))
+        if _read(entry) is None:  # else another run was quicker
+            with suppress(FileNotFoundError):
+                entry.rename(Path(scratch) / "damaged")
+            made.rename(entry)
+
+
+def _content_hash(files: Sequence[Path], stamps: Path) -> str:
+    """Hash the bytes of all files; a stamp on record spares reading files that have not changed since."""
+    names = "\0".join(str(file.resolve()) for file in files)
+    record = stamps / f"{hashlib.sha256(names.encode()).hexdigest()[:32]}.json"
+    stamp = [_stamp(file) for file in files]
+    try:
+        known = json.loads(record.read_text())
+        if known["stamp"] == stamp:
+            return str(known["hash"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    total = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            total.update(hashlib.file_digest(opened, "sha256").digest())
+    found = total.hexdigest()[:32]
+    if all(time.time_ns() - max(entry[:2]) > _SETTLED for entry in stamp):
+        _record(record, {"stamp": stamp, "hash": found})
+    return found
+
+
+def _stamp(file: Path) -> list[int]:
+    status = file.stat()
+    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]
+
+
+def _record(path: Path, content: object) -> None:
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            json.dump(content, file)
+        Path(file.name).replace(path)

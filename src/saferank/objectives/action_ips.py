@@ -1,0 +1,25 @@
+"""Inverse propensity scoring with whole rankings as actions: standard IPS, not designed for ranking."""
+
+import numpy as np
+from numpy.typing import NDArray
+from saferank.data.log_statistics import LogStatistics
+
+from saferank.errors import UsageError
+from saferank.objectives.action_objective import ActionObjective
+
+
+def action_ips(log: LogStatistics, propensity: NDArray[np.float64], *, clip: float = 0.0) -> ActionObjective:
+    """Action-based IPS (Gupta et al., SIGIR 2023, Eq. for U-hat_action), on the rankings that the log retains.
+
+        (1/N) sum_i (N_q / M_q) clicks_i pi(y_i) / max(pi_0(y_i), clip)
+
+    M_q of the query's N_q interactions are retained, a uniform sample, each standing for N_q / M_q of them.
+    """
+    if log.rankings is None:
+        raise UsageError("action-based methods need individual rankings; make the statistics with keep_rankings.")
+    retained = np.bincount(log.rankings.query, minlength=log.queries)
+    stands_for = (log.interactions / np.maximum(retained, 1))[log.rankings.query]
+    clicks = log.rankings.clicks.sum(axis=1, dtype=np.float64)
+    reward = stands_for * clicks / np.maximum(propensity, clip) / max(log.total_interactions, 1)
+    bounds = np.concatenate([[0], np.cumsum(retained)])
+    return ActionObjective(log.offsets, bounds, log.rankings.ranking, reward)

@@ -1,0 +1,20 @@
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own: no test may write into the user's."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("SAFERANK_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data beside the repository."""
+    folder = Path(__file__).parents[2] / "shared/data"
+    if not folder.is_dir():
+        pytest.skip(f"the real data sets are not here: no folder {folder}")
+    return folder
