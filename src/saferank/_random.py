@@ -13,7 +13,9 @@ from saferank._jit import jit
 Array = NDArray[Any]
 
 # As typed constants: a signed one beside a uint64 makes Numba compute in float64.
-_STEP, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+STEP = np.uint64(0x9E3779B97F4A7C15)
+"""From one state of the generator to the next."""
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _11, _12, _27, _30, _31 = (np.uint64(shift) for shift in (11, 12, 27, 30, 31))
 
 _FEW = 10.0
@@ -21,25 +23,24 @@ _FEW = 10.0
 
 
 @jit
-def next_bits(state: Array) -> Any:
-    """Advance the generator (splitmix64, Steele et al. 2014) and return 64 random bits."""
-    state[0] += _STEP
-    z = state[0]
+def mix(z: Any) -> Any:
+    """Return 64 random bits for a state of the generator (splitmix64, Steele et al. 2014)."""
     z = (z ^ (z >> _30)) * _MIX_1
     z = (z ^ (z >> _27)) * _MIX_2
     return z ^ (z >> _31)
 
 
 @jit
-def next_random(state: Array) -> float:
-    """Return a uniform number in (0, 1): its logarithm is finite, and not 0."""
-    return (float(next_bits(state) >> _12) + 0.5) * 2.0**-52
+def fraction(z: Any) -> float:
+    """Return a uniform number in [0, 1) for a state: times n, and rounded down, it is an index below n."""
+    return float(np.int64(mix(z) >> _11)) * 2.0**-53
 
 
 @jit
-def next_fraction(state: Array) -> float:
-    """Return a uniform number in [0, 1), a multiple of 2^-53: times n, and rounded down, it is an index below n."""
-    return float(next_bits(state) >> _11) * 2.0**-53
+def next_random(state: Array) -> float:
+    """Advance the generator and return a uniform number in (0, 1): its logarithm is finite, and not 0."""
+    state[0] += STEP
+    return (float(np.int64(mix(state[0]) >> _12)) + 0.5) * 2.0**-52
 
 
 @jit

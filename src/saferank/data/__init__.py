@@ -1,0 +1,1 @@
+"""Data: ranking data and click logs, read, checked and counted."""

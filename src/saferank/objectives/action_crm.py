@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from saferank.data.log_statistics import LogStatistics
 
+from saferank.data.log_statistics import LogStatistics
 from saferank.objectives.action_ips import action_ips
 from saferank.objectives.action_objective import ActionObjective
 from saferank.objectives.exposure_crm import checked_delta

@@ -2,8 +2,8 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from saferank.data.log_statistics import LogStatistics
 
+from saferank.data.log_statistics import LogStatistics
 from saferank.errors import UsageError
 from saferank.objectives.action_objective import ActionObjective
 
@@ -17,6 +17,8 @@ def action_ips(log: LogStatistics, propensity: NDArray[np.float64], *, clip: flo
     """
     if log.rankings is None:
         raise UsageError("action-based methods need individual rankings; make the statistics with keep_rankings.")
+    if np.any(np.diff(log.rankings.query) < 0):
+        raise UsageError("the log's single rankings must lie query after query; sort them.")
     retained = np.bincount(log.rankings.query, minlength=log.queries)
     stands_for = (log.interactions / np.maximum(retained, 1))[log.rankings.query]
     clicks = log.rankings.clicks.sum(axis=1, dtype=np.float64)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.data.ranking_data import flat_rows
 from saferank.objectives.exposure_objective import root_slope
 from saferank.plackett_luce.ranking_probability import log_probabilities, log_probability_vjp
 
@@ -35,7 +36,9 @@ class ActionObjective:
     @property
     def active(self) -> NDArray[np.int64]:
         """Queries on which the value depends."""
-        return np.flatnonzero(np.diff(self.bounds) > 0)
+        counts = (self.reward != 0) if self.spread is None else (self.reward != 0) | (self.spread > 0)
+        before = np.concatenate([[0], np.cumsum(counts)])
+        return np.flatnonzero(np.diff(before[self.bounds]) > 0)
 
     def probabilities(self, scores: Array, queries: Array) -> Array:
         """Return pi(y_i) of the given queries' rankings; `scores` are those of the same queries, flat."""
@@ -45,9 +48,7 @@ class ActionObjective:
 
     def rows(self, queries: Array) -> Array:
         """Return which rankings belong to the given queries."""
-        counts = np.diff(self.bounds)[queries]
-        ends = np.cumsum(counts)
-        return np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.bounds[:-1][queries] - (ends - counts), counts)
+        return flat_rows(self.bounds, queries)
 
     def estimate(self, probability: Array, rows: Any = slice(None)) -> float:
         """Return the linear part, over the given rankings."""

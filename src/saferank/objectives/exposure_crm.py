@@ -5,8 +5,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from saferank.data.log_statistics import LogStatistics
 
+from saferank.data.log_statistics import LogStatistics
 from saferank.errors import UsageError
 from saferank.objectives.exposure_ips import exposure_ips
 from saferank.objectives.exposure_objective import ExposureObjective

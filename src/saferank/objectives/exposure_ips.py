@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from saferank.data.log_statistics import LogStatistics
 
+from saferank.data.log_statistics import LogStatistics
 from saferank.objectives.exposure_objective import ExposureObjective
 
 

@@ -48,9 +48,8 @@ class ExposureObjective:
         sqrt(A) = min over lam > 0 of lam A + 1 / (4 lam), attained at lam = 1 / (2 sqrt(A)): with lam held, the
         objective is a plain sum over queries, and a mini-batch's part of it has no bias.
         """
-        if self.spread is None:
-            return self.reward[rows]
-        return self.reward[rows] - 2.0 * root_slope * self.spread[rows] * exposure
+        slope: Array = self.reward[rows]
+        return slope if self.spread is None else slope - 2.0 * root_slope * self.spread[rows] * exposure
 
     def value_and_slope(self, exposure: Array) -> tuple[float, Array]:
         """Return the value and its derivative with respect to the exposure of every document."""

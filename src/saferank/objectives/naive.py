@@ -1,7 +1,6 @@
 """Clicks as if nothing were wrong with them."""
 
 from saferank.data.log_statistics import LogStatistics
-
 from saferank.objectives.exposure_objective import ExposureObjective
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saferank._jit import jit
+from saferank._random import next_random
 from saferank.plackett_luce.ragged import check_offsets, check_scores, over_queries
 
 Array = NDArray[Any]
@@ -39,17 +40,6 @@ def sample_rankings(
 
 
 @jit
-def _next_random(state: Array) -> float:
-    """Advance the generator (splitmix64, Steele et al. 2014) and return a uniform number in (0, 1)."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return (float(z >> np.uint64(11)) + 0.5) * 2.0**-53
-
-
-@jit
 def _sample(scores: Array, offsets: Array, seeds: Array, out: Array) -> None:
     samples, cutoff = out.shape[1], out.shape[2]
     state = np.empty(1, np.uint64)
@@ -65,7 +55,7 @@ def _sample(scores: Array, offsets: Array, seeds: Array, out: Array) -> None:
             arrival[:] = np.inf
             latest = np.inf  # arrival time of the last of them, in units of the largest weight
             for d in order:
-                uniform = _next_random(state)
+                uniform = next_random(state)
                 # -log u >= 1 - u: nearly every document is turned away before a logarithm is taken.
                 if s[d] == -np.inf or 1.0 - uniform >= weights[d] * latest:
                     continue

@@ -21,7 +21,7 @@ def make_scorer(name: str, features: int, *, seed: int, **settings: Any) -> torc
     from saferank.scorers.linear import Linear
     from saferank.scorers.mlp import MLP
 
-    kinds = {"linear": Linear, "mlp": MLP}
+    kinds: dict[str, type[torch.nn.Module]] = {"linear": Linear, "mlp": MLP}
     if name not in kinds:
         raise UsageError(f"scorer {name!r} is unknown; choose one of: {', '.join(SCORERS)}.")
     with torch.random.fork_rng(devices=[]):

@@ -1,5 +1,7 @@
 """A small neural network."""
 
+from itertools import pairwise
+
 import torch
 
 
@@ -10,7 +12,7 @@ class MLP(torch.nn.Module):
         super().__init__()
         sizes = [features, *hidden]
         layers: list[torch.nn.Module] = []
-        for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+        for inputs, outputs in pairwise(sizes):
             layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
         self.layers = torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], 1))
 

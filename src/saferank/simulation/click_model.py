@@ -16,8 +16,7 @@ def inverse_rank(cutoff: int = 5, power: float = 2.0) -> NDArray[np.float64]:
         raise UsageError(f"got cutoff {cutoff}, but a ranking has at least 1 rank.")
     if not 0.0 <= power < np.inf:
         raise UsageError(f"got power {power}, but examination 1/k^power needs a number from 0 up.")
-    examination: NDArray[np.float64] = 1.0 / np.arange(1, cutoff + 1) ** power
-    return examination
+    return np.arange(1, cutoff + 1, dtype=np.float64) ** -float(power)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank._jit import jit
-from saferank._random import binomial, next_fraction
+from saferank._random import STEP, binomial, fraction, next_random
 
 Array = NDArray[Any]
+BATCH = 256
+"""Rankings drawn side by side."""
 
 
 @jit
@@ -46,10 +48,9 @@ def simulate_queries(
     """
     cutoff = len(examination)
     longest = np.max(np.diff(offsets))
-    tables = np.empty((cutoff, longest))
-    aliases = np.empty((cutoff, longest), np.int64)
+    tables, choices = np.empty((cutoff, longest)), np.empty((cutoff, 2 * longest), np.int32)
     weights, small, large = np.empty(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    ranking = np.empty(cutoff, np.int64)
+    waiting = np.empty((cutoff, cutoff, BATCH), np.int32)
     state = np.empty(1, np.uint64)
     for q in range(len(offsets) - 1):
         if interactions[q] == 0:
@@ -57,41 +58,46 @@ def simulate_queries(
         first = offsets[q]
         s = scores[first : offsets[q + 1]]
         order = np.argsort(-s, kind="mergesort")
-        n = np.sum(s > -np.inf)
+        n = int(np.sum(s > -np.inf))
         depth = min(cutoff, n)
         if depth == 0:
             continue
         s = s[order[:n]]
         for j in range(depth):
-            _fill_table(s, j, tables[j], aliases[j], weights, small, large)
-        counts = np.zeros((n, cutoff), np.int64)
-        last_seen = np.full(n, -1, np.int64)
+            _fill_table(s, j, tables[j], choices[j], weights, small, large)
+        counts = np.zeros((cutoff, n), np.int64)
         state[0] = seeds[q]
 
-        drawn = kept_ends[q + 1] - kept_ends[q]
-        for i in range(drawn):
-            _draw(i, 0, depth, n, tables, aliases, last_seen, state, ranking)
-            row = kept_ends[q] + i
+        begin, end = kept_ends[q], kept_ends[q + 1]
+        for batch in range(begin, end, BATCH):
+            size = min(BATCH, end - batch)
+            _complete(waiting[0], size, 0, depth, n, tables, choices, state, counts)
+            for b in range(size):
+                for k in range(depth):
+                    d = order[waiting[0, k, b]]
+                    kept_rankings[batch + b, k] = d
+                    if next_random(state) < examination[k] * relevance[first + d]:
+                        kept_clicks[batch + b, k] = True
+                        clicked[first + d, k] += 1
+        for i in range(n):
             for k in range(depth):
-                d = order[ranking[k]]
-                shown[first + d, k] += 1
-                kept_rankings[row, k] = d
-                if next_fraction(state) < examination[k] * relevance[first + d]:
-                    clicked[first + d, k] += 1
-                    kept_clicks[row, k] = True
+                shown[first + order[i], k] += counts[k, i]
+        counts[:] = 0
 
-        last_seen[:] = -1
-        _count(s, interactions[q] - drawn, depth, split_from, tables, aliases, last_seen, state, ranking, counts)
+        _count(s, interactions[q] - (end - begin), depth, split_from, tables, choices, waiting, state, counts)
         for i in range(n):
             d = first + order[i]
             for k in range(depth):
-                shown[d, k] += counts[i, k]
-                clicked[d, k] += binomial(state, counts[i, k], examination[k] * relevance[d])
+                shown[d, k] += counts[k, i]
+                clicked[d, k] += binomial(state, counts[k, i], examination[k] * relevance[d])
 
 
 @jit
-def _fill_table(s: Array, j: int, table: Array, alias: Array, weights: Array, small: Array, large: Array) -> None:
-    """Make the alias table of the documents from j on, with weights exp(s) (Vose 1991)."""
+def _fill_table(s: Array, j: int, table: Array, choice: Array, weights: Array, small: Array, large: Array) -> None:
+    """Make the alias table of the documents from j on, with weights exp(s) (Vose 1991).
+
+    To draw: take cell i at random; choice[2 * i] with chance table[i], else choice[2 * i + 1].
+    """
     n = len(s) - j
     total = 0.0
     for i in range(n):
@@ -100,6 +106,7 @@ def _fill_table(s: Array, j: int, table: Array, alias: Array, weights: Array, sm
     smalls = larges = 0
     for i in range(n):
         weights[i] *= n / total
+        choice[2 * i] = choice[2 * i + 1] = j + i
         if weights[i] < 1.0:
             small[smalls] = i
             smalls += 1
@@ -109,45 +116,94 @@ def _fill_table(s: Array, j: int, table: Array, alias: Array, weights: Array, sm
     while smalls > 0 and larges > 0:
         smalls -= 1
         i, rich = small[smalls], large[larges - 1]
-        table[i], alias[i] = weights[i], j + rich
+        table[i], choice[2 * i + 1] = weights[i], j + rich
         weights[rich] -= 1.0 - weights[i]
         if weights[rich] < 1.0:
             larges -= 1
             small[smalls] = rich
             smalls += 1
     for i in small[:smalls]:  # these would have 1 but for rounding
-        table[i], alias[i] = 1.0, j + i
+        table[i] = 1.0
     for i in large[:larges]:
-        table[i], alias[i] = 1.0, j + i
+        table[i] = 1.0
 
 
 @jit
-def _draw(
-    mark: int,
+def _complete(
+    rankings: Array,
+    size: int,
     begin: int,
     depth: int,
     n: int,
     tables: Array,
-    aliases: Array,
-    last_seen: Array,
+    choices: Array,
     state: Array,
-    ranking: Array,
+    counts: Array,
 ) -> None:
-    """Draw ranks begin .. depth of one ranking, given those before; mark tells it from all others of the query."""
-    for k in range(begin):
-        last_seen[ranking[k]] = mark
-    top = 0
+    """Draw ranks begin .. depth of a batch of rankings, (rank, ranking) -> document, given their first; count them.
+
+    Rank by rank, in loops that vectorise or at least have no `if` that is a coin toss to the processor: rankings
+    whose draw was placed already, and those that need the next table, are listed first, and then seen to.
+    """
+    top = np.zeros(BATCH, np.int64)  # the first document that is not placed, of each ranking
+    listed = np.empty(BATCH, np.int64)
+    placed = np.empty(BATCH, np.int32)
+    uniform = np.empty(BATCH)
+    for b in range(size):
+        top[b] = _first_not_placed(rankings, b, begin, 0)
+    z = state[0]
     for k in range(begin, depth):
-        while last_seen[top] == mark:
-            top += 1
-        while True:
-            x = next_fraction(state) * (n - top)
-            i = int(x)
-            d = top + i if x - i < tables[top, i] else aliases[top, i]
-            if last_seen[d] != mark:
-                break
-        last_seen[d] = mark
-        ranking[k] = d
+        here = rankings[k]
+        for b in range(size):
+            z += STEP
+            uniform[b] = fraction(z)
+        for b in range(size):
+            here[b] = _look_up(uniform[b], top[b], n, tables, choices)
+            placed[b] = 0
+        for earlier in range(k):
+            for b in range(size):
+                placed[b] |= np.int32(rankings[earlier, b] == here[b])
+        length = 0
+        for b in range(size):
+            listed[length] = b
+            length += placed[b]
+        for b in listed[:length]:
+            again = True
+            while again:
+                z += STEP
+                here[b] = _look_up(fraction(z), top[b], n, tables, choices)
+                again = False
+                for earlier in range(k):
+                    again |= rankings[earlier, b] == here[b]
+        length = 0
+        for b in range(size):
+            counts[k, here[b]] += 1
+            listed[length] = b
+            length += int(here[b] == top[b])
+        for b in listed[:length]:
+            top[b] = _first_not_placed(rankings, b, k + 1, top[b] + 1)
+    state[0] = z
+
+
+@jit
+def _look_up(uniform: float, top: int, n: int, tables: Array, choices: Array) -> int:
+    """Return the document that a uniform number in [0, 1) stands for in the table of the documents from top on."""
+    x = uniform * (n - top)
+    i = int(x)
+    document: int = choices[top, 2 * i + int(x - i >= tables[top, i])]
+    return document
+
+
+@jit
+def _first_not_placed(rankings: Array, b: int, ranks: int, d: int) -> int:
+    """Return the first document from d on that is not at one of the first ranks of ranking b."""
+    while True:
+        placed = False
+        for k in range(ranks):
+            placed |= rankings[k, b] == d
+        if not placed:
+            return d
+        d += 1
 
 
 @jit
@@ -157,29 +213,27 @@ def _count(
     depth: int,
     split_from: float,
     tables: Array,
-    aliases: Array,
-    last_seen: Array,
+    choices: Array,
+    waiting: Array,
     state: Array,
-    ranking: Array,
     counts: Array,
 ) -> None:
-    """Add to counts[d, k] how often d comes at rank k in so many rankings.
+    """Add to counts[k, d] how often d comes at rank k in so many rankings.
 
     The tree of beginnings, depth first: `ranking[:level]` is the beginning that is being shared out, `left[level]`
-    what is left of its interactions, `place[level]` the document whose share comes next.
+    what is left of its interactions, `place[level]` the document whose share comes next. Rankings that are to be
+    drawn one by one wait until there is a batch of them that have equally many ranks.
     """
     n = len(s)
-    mark = 0
     if interactions < split_from * n:
-        for mark in range(interactions):
-            _draw(mark, 0, depth, n, tables, aliases, last_seen, state, ranking)
-            for k in range(depth):
-                counts[ranking[k], k] += 1
+        for batch in range(0, interactions, BATCH):
+            _complete(waiting[0], min(BATCH, interactions - batch), 0, depth, n, tables, choices, state, counts)
         return
     total = np.ones(n)  # of the weights from each document on, in units of its own: nothing under- or overflows
     for i in range(n - 2, -1, -1):
         total[i] = 1.0 + math.exp(s[i + 1] - s[i]) * total[i + 1]
-    left, place = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
+    left, place, ranking = np.zeros(depth, np.int64), np.zeros(depth, np.int64), np.zeros(depth, np.int64)
+    sizes = np.zeros(depth, np.int64)
     left[0] = interactions
     level = 0
     while level >= 0:
@@ -205,16 +259,21 @@ def _count(
         if share == 0:
             continue
         left[level] -= share
-        counts[d, level] += share
+        counts[level, d] += share
         ranking[level] = d
         if level + 1 == depth:
             continue
-        if share >= split_from * (n - level - 1):
-            level += 1
+        level += 1
+        if share >= split_from * (n - level):
             left[level], place[level] = share, 0
             continue
         for _ in range(share):
-            _draw(mark, level + 1, depth, n, tables, aliases, last_seen, state, ranking)
-            mark += 1
-            for k in range(level + 1, depth):
-                counts[ranking[k], k] += 1
+            for k in range(level):
+                waiting[level, k, sizes[level]] = ranking[k]
+            sizes[level] += 1
+            if sizes[level] == BATCH:
+                _complete(waiting[level], BATCH, level, depth, n, tables, choices, state, counts)
+                sizes[level] = 0
+        level -= 1
+    for level in range(1, depth):
+        _complete(waiting[level], sizes[level], level, depth, n, tables, choices, state, counts)

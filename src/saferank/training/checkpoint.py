@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 
 def save_checkpoint(path: Path, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
     """Write tensors and a JSON-able state in one file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, {"state": json.dumps(state)})
     temporary.replace(path)
@@ -24,8 +25,6 @@ def load_checkpoint(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            return tensors, json.loads(file.metadata()["state"])
-    except (OSError, ValueError, KeyError, TypeError, Exception) as error:  # safetensors raises its own class
-        if isinstance(error, KeyboardInterrupt):
-            raise
+            return tensors, json.loads((file.metadata() or {})["state"])
+    except (SafetensorError, OSError, ValueError, KeyError):
         return None

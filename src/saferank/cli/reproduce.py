@@ -1,0 +1,91 @@
+"""`saferank reproduce`: the paper's tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+QUICK_INTERACTIONS = "1e2,4e2,1e4,1e6,1e8"
+
+
+def reproduce(
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="A folder in LETOR layout, or [cyan]synthetic:PRESET[/cyan].")
+    ],
+    methods: Annotated[str, typer.Option(help="Which, separated by commas, or [cyan]all[/cyan].")] = "all",
+    interactions: Annotated[
+        str, typer.Option(help="Numbers of logged interactions: FIRST:LAST:POINTS (log-spaced), or a list.")
+    ] = "1e2:1e9:25",
+    runs: Annotated[int, typer.Option(min=1, help="Independent runs: logging policy, clicks, weights.")] = 10,
+    delta: Annotated[float, typer.Option(help="Chance that the bound may fail, for the CRM methods.")] = 0.01,
+    ablation: Annotated[bool, typer.Option("--ablation", help="Also CRM with delta from 0.1 to 1e-5.")] = False,
+    scorer: Annotated[str, typer.Option(help="linear or mlp.")] = "mlp",
+    bound: Annotated[str, typer.Option(help="Constant of the CRM risk: paper or proven.")] = "paper",
+    known_logging_policy: Annotated[
+        bool,
+        typer.Option("--known-logging-policy", help="Also CRM that is given the logging policy, and starts from it."),
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"2 runs at N = {QUICK_INTERACTIONS}, 10 epochs at most.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for results, table and figures.")] = Path("reproduction"),
+) -> None:
+    """Repeat the paper's experiment: simulated clicks, six methods, the table and the figures.
+
+    Results go to OUT/results.parquet as they come; a stopped run goes on
+    where it was when the same command is given again. At the end: the table
+    (Markdown, LaTeX), the figures (PNG, SVG, HTML), and the paper's findings,
+    each checked.
+
+    [cyan]saferank reproduce synthetic:small --quick[/cyan]
+    [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
+    """
+    from saferank.experiments.methods import METHODS
+    from saferank.reporting.publish import publish
+    from saferank.experiments.reproduce import Plan, parse_interactions
+    from saferank.experiments.reproduce import reproduce as run
+    from saferank.errors import UsageError
+
+    chosen = METHODS if methods == "all" else tuple(methods.split(","))
+    if unknown := set(chosen) - {*METHODS, "exposure-crm-known"}:
+        raise UsageError(f"unknown method {', '.join(sorted(unknown))}; choose from: {', '.join(METHODS)}.")
+    if known_logging_policy:
+        chosen = tuple(dict.fromkeys([*chosen, "exposure-crm-known"]))
+    plan = Plan(
+        dataset=data,
+        methods=chosen,
+        interactions=parse_interactions(QUICK_INTERACTIONS if quick else interactions),
+        runs=2 if quick else runs,
+        delta=delta,
+        ablation=ablation,
+        scorer=scorer,
+        bound=bound,
+        training={"epochs": 10} if quick else {},
+    )
+    console = Console()
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
+    task = bar.add_task("Preparing the data", total=len(plan.jobs()))
+    now_running = Text("")
+
+    def show(done: int, total: int, running: list[str]) -> None:
+        bar.update(task, completed=done, total=total, description="Learning")
+        now_running.plain = "".join(f"  {name}\n" for name in running)
+
+    with Live(Group(bar, now_running), console=console, transient=True):
+        results = run(plan, out, jobs=jobs, progress=show)
+    publish(results, out, console, delta=delta, ablation=ablation)
+
+

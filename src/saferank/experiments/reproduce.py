@@ -1,0 +1,249 @@
+"""The paper's experiment: every method at every number of interactions, several runs, in parallel, resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from saferank import __version__
+from saferank.data.dataset import load_dataset
+from saferank.errors import UsageError
+
+CRM = ("action-crm", "exposure-crm", "exposure-crm-known")
+ABLATION = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
+SCHEMA = pa.schema(
+    [
+        ("dataset", pa.string()),
+        ("method", pa.string()),
+        ("interactions", pa.int64()),
+        ("delta", pa.float64()),
+        ("run", pa.int64()),
+        ("ndcg", pa.float64()),
+        ("ndcg_by_score", pa.float64()),
+        ("seconds", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run: all that the results depend on."""
+
+    dataset: str
+    methods: tuple[str, ...]
+    interactions: tuple[int, ...]
+    runs: int = 10
+    delta: float = 0.01
+    ablation: bool = False
+    """Also both CRM methods at the values of delta in ABLATION."""
+    scorer: str = "mlp"
+    bound: str = "paper"
+    fraction: float = 0.03
+    """Share of the training queries whose labels the logging policy is trained on."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Changes to the defaults of TrainingSettings."""
+
+    def jobs(self) -> list[Job]:
+        """Return the jobs, run after run, the cheap ones first."""
+        found: dict[Job, None] = {}
+        for run in range(self.runs):
+            for method in [m for m in self.methods if m in ("logging", "skyline")]:
+                found[Job(method, 0, None, run)] = None
+            for interactions in self.interactions:
+                for method in [m for m in self.methods if m not in ("logging", "skyline")]:
+                    deltas = [self.delta] if method in CRM else [None]
+                    if self.ablation and method in CRM[:2]:
+                        deltas = list(dict.fromkeys([*deltas, *ABLATION]))
+                    found |= {Job(method, interactions, delta, run): None for delta in deltas}
+        return list(found)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One policy to learn and measure."""
+
+    method: str
+    interactions: int
+    delta: float | None
+    run: int
+
+    def __str__(self) -> str:
+        delta = "" if self.delta is None else f" delta {self.delta:g}"
+        return f"{self.method} N={self.interactions:.0e}{delta} run {self.run}" if self.interactions else self.method
+
+
+def parse_interactions(text: str) -> tuple[int, ...]:
+    """Read `1e2:1e9:25` (so many log-spaced points) or `400,1e6` (those)."""
+    try:
+        if ":" in text:
+            first, last, count = text.split(":")
+            points = np.geomspace(float(first), float(last), int(count))
+        else:
+            points = np.array([float(part) for part in text.split(",")])
+    except ValueError:
+        points = np.array([])
+    if len(points) == 0 or points.min() < 1 or points.max() > 1e15:
+        raise UsageError(f"interactions {text!r} cannot be read; write 1e2:1e9:25 (log-spaced) or 400,1e6.")
+    return tuple(dict.fromkeys(round(point) for point in points))
+
+
+def reproduce(
+    plan: Plan,
+    folder: Path,
+    *,
+    jobs: int = 0,
+    progress: Callable[[int, int, list[str]], None] | None = None,
+) -> Path:
+    """Run what is left of the plan and return the path of results.parquet, which grows as results come.
+
+    A folder that holds results of another plan is refused. `progress(done, all, running)` is called at each change.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    results, manifest = folder / "results.parquet", folder / "manifest.json"
+    described: dict[str, Any] = {"plan": asdict(plan), "version": __version__}
+    if manifest.exists() and json.loads(manifest.read_text())["plan"] != json.loads(json.dumps(asdict(plan))):
+        raise UsageError(f"{folder} holds results of other settings; choose another --out, or remove it.")
+    _write_text(manifest, json.dumps(described, indent=2))
+    rows = pq.read_table(results).to_pylist() if results.exists() else []
+    have = {(row["method"], row["interactions"], row["delta"], row["run"]) for row in rows}
+    everything = plan.jobs()
+    todo = [job for job in everything if (job.method, job.interactions, job.delta, job.run) not in have]
+    workers = jobs or len(os.sched_getaffinity(0))
+    started = time.perf_counter()
+    if todo:
+        for row in _run(plan, todo, folder, workers, len(everything), progress):
+            rows.append(row)
+            _write_table(results, rows)
+    described["seconds"] = json.loads(manifest.read_text()).get("seconds", 0.0) + time.perf_counter() - started
+    described["jobs"] = workers
+    _write_text(manifest, json.dumps(described, indent=2))
+    return results
+
+
+def _run(
+    plan: Plan,
+    todo: list[Job],
+    folder: Path,
+    workers: int,
+    total: int,
+    progress: Callable[[int, int, list[str]], None] | None,
+) -> Iterator[dict[str, Any]]:
+    from saferank.experiments.prepared import save_prepared
+    from saferank.experiments.world import prepare
+
+    with tempfile.TemporaryDirectory(dir=folder, prefix="data-") as scratch:
+        save_prepared(prepare(load_dataset(plan.dataset)), Path(scratch))
+        pool = ProcessPoolExecutor(
+            min(workers, len(todo)),
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(plan, scratch, str(folder)),
+        )
+        running: dict[Future[dict[str, Any]], Job] = {}
+        queue = iter(todo)
+        done = total - len(todo)
+        try:
+            while True:
+                while len(running) < workers and (job := next(queue, None)) is not None:
+                    running[pool.submit(_work, job)] = job
+                if progress is not None:
+                    progress(done, total, [str(job) for job in running.values()])
+                if not running:
+                    break
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[future]
+                    done += 1
+                    yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+_worker: dict[str, Any] = {}
+
+
+def _start_worker(plan: Plan, data: str, folder: str) -> None:
+    import signal
+
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    os.environ["SAFERANK_THREADS"] = "1"
+    torch.set_num_threads(1)
+    _worker.update(plan=plan, data=Path(data), folder=Path(folder))
+
+
+@lru_cache(maxsize=1)
+def _dataset() -> Any:
+    from saferank.experiments.prepared import load_prepared
+
+    return load_prepared(_worker["plan"].dataset, _worker["data"])
+
+
+@lru_cache(maxsize=1)
+def _world(run: int) -> Any:
+    from saferank.experiments.world import make_world
+
+    plan: Plan = _worker["plan"]
+    key = hashlib.sha256(json.dumps([plan.dataset, plan.scorer, plan.fraction, plan.training]).encode()).hexdigest()
+    saved = _worker["folder"] / "logging" / f"run-{run}-{key[:8]}.safetensors"
+    return make_world(_dataset(), seed=run, scorer=plan.scorer, fraction=plan.fraction, saved=saved)
+
+
+@lru_cache(maxsize=1)
+def _logs(run: int, interactions: int) -> Any:
+    from saferank.experiments.methods import simulate_logs
+
+    return simulate_logs(_world(run), interactions, run)
+
+
+def _work(job: Job) -> dict[str, Any]:
+    from saferank.experiments.methods import MethodSettings, evaluate, learn
+    from saferank.training.fit import TrainingSettings
+
+    plan: Plan = _worker["plan"]
+    started = time.perf_counter()
+    known = job.method.endswith("-known")
+    settings = MethodSettings(
+        delta=plan.delta if job.delta is None else job.delta,
+        bound="proven" if plan.bound == "proven" else "paper",
+        known_logging_policy=known,
+        scorer=plan.scorer,
+    )
+    world = _world(job.run)
+    logs = _logs(job.run, job.interactions) if job.interactions else None
+    training = TrainingSettings(**plan.training)
+    scorer = learn(job.method.removesuffix("-known"), world, logs, job.run, settings, training)
+    ndcg, by_score = evaluate(scorer, world.test)
+    return {
+        "dataset": plan.dataset,
+        **asdict(job),
+        "ndcg": ndcg,
+        "ndcg_by_score": by_score,
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    temporary = path.with_suffix(".partial")
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
+    temporary.replace(path)
+
+
+def _write_text(path: Path, text: str) -> None:
+    temporary = path.with_suffix(".partial")
+    temporary.write_text(text + "\n")
+    temporary.replace(path)

@@ -1,0 +1,1 @@
+"""Propensities: how likely what was shown was to be looked at."""

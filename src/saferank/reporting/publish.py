@@ -1,0 +1,34 @@
+"""From results.parquet to what a reader wants: the table, the figures, and the findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from saferank.experiments.summary import findings, findings_markdown, matches, matches_markdown, results_table
+from saferank.reporting.figures import ablation_figure, main_figure, save_figure
+
+
+def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.01, ablation: bool = False) -> None:
+    """Write table, figures and findings of both metrics to the folder, and show those of the expected NDCG."""
+    pages = []
+    for metric, name in (("ndcg", "expected under the policy"), ("ndcg_by_score", "ranked by score")):
+        table = results_table(results, metric=metric, delta=delta)
+        parts = [
+            f"# NDCG@5, {name}",
+            table.markdown(),
+            "## Interactions needed to match the logging policy",
+            matches_markdown(matches(results, metric, delta=delta)),
+            "## The paper's findings",
+            findings_markdown(findings(results, metric, delta=delta)),
+        ]
+        pages.append("\n\n".join(parts))
+        (folder / f"table_{metric}.tex").write_text(table.latex() + "\n")
+        save_figure(main_figure(results, metric, delta=delta), folder, f"figure_{metric}")
+    if ablation:
+        save_figure(ablation_figure(results), folder, "ablation")
+    (folder / "report.md").write_text("\n\n".join(pages) + "\n")
+    console.print(Markdown(pages[0]))
+    console.print(f"\nTable, figures and findings are in {folder}/", highlight=False)

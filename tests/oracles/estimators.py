@@ -1,0 +1,151 @@
+"""The estimators of the paper straight from their equations: one interaction after another, ranking by ranking."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.oracles import enumeration
+
+
+class Interaction(NamedTuple):
+    """One issue of a query: the documents shown, in order, and whether each was clicked."""
+
+    query: int
+    ranking: tuple[int, ...]
+    clicks: tuple[bool, ...]
+
+
+Log = Sequence[Interaction]
+PerQuery = Sequence[Sequence[float]]
+"""Numbers of each query's documents."""
+
+
+def rankings(scores: Sequence[float], cutoff: int) -> dict[tuple[int, ...], float]:
+    """Return the chance of each ranking; remembered, for every interaction of a query asks for the same."""
+    return _rankings(tuple(scores), cutoff)
+
+
+_rankings = lru_cache(maxsize=64)(enumeration.ranking_probabilities)
+
+
+def draw_log(
+    scores: PerQuery,
+    relevance: PerQuery,
+    examination: Sequence[float],
+    interactions: int,
+    rng: np.random.Generator,
+    queries: Sequence[int],
+) -> list[Interaction]:
+    """Simulate one by one: a query, a ranking from the list of all of them, a coin for each document shown."""
+    drawn = []
+    for query in rng.choice(queries, interactions).tolist():
+        chance_of = rankings(scores[query], len(examination))
+        ranking = list(chance_of)[rng.choice(len(chance_of), p=list(chance_of.values()))]
+        chances = [examination[rank] * relevance[query][d] for rank, d in enumerate(ranking)]
+        drawn.append(Interaction(query, ranking, tuple(bool(rng.random() < chance) for chance in chances)))
+    return drawn
+
+
+def logging_exposure(log: Log, lengths: Sequence[int], examination: Sequence[float]) -> list[list[float]]:
+    """rho-hat_0(d) = (1/N_q) sum over the query's interactions of the examination of d's rank in it."""
+    exposure = [[0.0] * length for length in lengths]
+    for query, _ in enumerate(lengths):
+        own = [interaction for interaction in log if interaction.query == query]
+        for interaction in own:
+            for rank, document in enumerate(interaction.ranking):
+                exposure[query][document] += examination[rank] / len(own)
+    return exposure
+
+
+def action_propensity(log: Log, interaction: Interaction) -> float:
+    """Product over ranks of the share of the query's interactions that showed the same document there."""
+    own = [other for other in log if other.query == interaction.query]
+    shares = [
+        sum(other.ranking[rank] == document for other in own) / len(own)
+        for rank, document in enumerate(interaction.ranking)
+    ]
+    return math.prod(shares)
+
+
+def exposure_ips(log: Log, scores: PerQuery, examination: Sequence[float], rho_0: PerQuery, clip: float) -> float:
+    """(1/N) sum_i sum over all rankings y of pi(y | q_i) sum_k examination_k c_i(y_k) / max(rho_0(y_k), clip)."""
+    total = 0.0
+    for query, shown, clicks in log:
+        clicked = {document for document, click in zip(shown, clicks, strict=True) if click}
+        for ranking, probability in rankings(scores[query], len(examination)).items():
+            for rank, document in enumerate(ranking):
+                if document in clicked:
+                    total += probability * examination[rank] / max(rho_0[query][document], clip)
+    return total / len(log)
+
+
+def divergence(
+    log: Log,
+    scores: PerQuery,
+    examination: Sequence[float],
+    rho_0: PerQuery,
+    floor: float,
+    constants: Sequence[float],
+) -> float:
+    """(1/N) sum_i c_q Z_q E_{d ~ rho_0 / Z_q} (rho(d) / rho_0(d))^2: the paper's Z d_2 if the constants are 1."""
+    total = 0.0
+    for query, _, _ in log:
+        exposure = [0.0] * len(scores[query])
+        for ranking, probability in rankings(scores[query], len(examination)).items():
+            for rank, document in enumerate(ranking):
+                exposure[document] += probability * examination[rank]
+        filled = min(len(exposure), len(examination))
+        total_examination = sum(examination[:filled])
+        for rho, logged in zip(exposure, rho_0[query], strict=True):
+            share, logged_share = rho / total_examination, max(logged, floor) / total_examination
+            total += constants[query] * total_examination * (share**2 / logged_share)
+    return total / len(log)
+
+
+def action_ips(log: Log, scores: PerQuery, cutoff: int, propensity: Sequence[float], clip: float) -> float:
+    """(1/N) sum_i pi(y_i) / max(pi_0(y_i), clip) times the clicks of i."""
+    total = 0.0
+    for interaction, pi_0 in zip(log, propensity, strict=True):
+        pi = rankings(scores[interaction.query], cutoff)[interaction.ranking]
+        total += sum(interaction.clicks) * pi / max(pi_0, clip)
+    return total / len(log)
+
+
+def action_divergence(log: Log, scores: PerQuery, cutoff: int, propensity: Sequence[float]) -> float:
+    """(1/N) sum_i (pi(y_i) / pi_0(y_i))^2."""
+    total = 0.0
+    for interaction, pi_0 in zip(log, propensity, strict=True):
+        pi = rankings(scores[interaction.query], cutoff)[interaction.ranking]
+        total += (pi / pi_0) ** 2
+    return total / len(log)
+
+
+def utility(scores: PerQuery, relevance: PerQuery, examination: Sequence[float]) -> float:
+    """Expected clicks of an interaction, queries uniform: (1/Q) sum_q sum_y pi(y) sum_k examination_k R(y_k)."""
+    total = 0.0
+    for own_scores, own_relevance in zip(scores, relevance, strict=True):
+        for ranking, probability in rankings(own_scores, len(examination)).items():
+            total += probability * sum(examination[rank] * own_relevance[d] for rank, d in enumerate(ranking))
+    return total / len(scores)
+
+
+def second_moment(
+    logging: dict[tuple[int, ...], float],
+    weights: NDArray[np.float64],
+    relevance: NDArray[np.float64],
+    examination: NDArray[np.float64],
+) -> tuple[float, float]:
+    """E[X] and E[X^2] of X = sum_d weights(d) c(d) over all rankings and, for each, all patterns of clicks."""
+    first, second = 0.0, 0.0
+    for ranking, probability in logging.items():
+        chances = [examination[rank] * relevance[d] for rank, d in enumerate(ranking)]
+        for clicks in product((False, True), repeat=len(ranking)):
+            chance = probability * math.prod(p if c else 1 - p for p, c in zip(chances, clicks, strict=True))
+            x = sum(weights[d] for d, c in zip(ranking, clicks, strict=True) if c)
+            first, second = first + chance * x, second + chance * x**2
+    return first, second
