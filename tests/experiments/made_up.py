@@ -34,7 +34,7 @@ def mean_ndcg(method: str, interactions: int, delta: float = 0.01) -> float:
     x = math.log10(interactions)
     rise = 0.47 + 0.011 * min(1.0, (x - 2) / 7) - 0.085 * math.exp(-0.6 * (x - 2))
     if method == "exposure-ips":
-        return rise - 0.01 * math.exp(-1.0 * (x - 2))
+        return rise - 0.03 * math.exp(-0.6 * (x - 2))
     if method == "exposure-crm":
         kept = 0.0 if delta <= 1e-5 else 0.01 * (math.log10(delta) + 5) / 4
         return max(rise, LOGGING - (0.03 + 2 * kept) * math.exp(-6.0 * (x - 2)))

@@ -24,16 +24,15 @@ def test_the_value_is_that_of_the_equation(method: Method, case: Case) -> None:
     assert method.value(case, case.scores) == pytest.approx(method.equation(case, case.scores), rel=1e-12)
 
 
-def test_the_slope_by_exposure_is_the_numerical_derivative(method: Method, case: Case) -> None:
-    objective = method.make(case)
-    if isinstance(objective, ActionObjective):
-        pytest.skip("not a function of exposure")
-    exposure, step = exposure_of(case.scores), 1e-6
+def test_the_slope_is_the_numerical_derivative_of_the_value(method: Method, case: Case) -> None:
+    """With respect to exposure; for the action-based ones, to scores."""
+    objective, step = method.make(case), 1e-6
+    at = argument(objective, case.scores)
     expected = [
-        (objective.value_and_slope(exposure + nudge)[0] - objective.value_and_slope(exposure - nudge)[0]) / (2 * step)
-        for nudge in step * np.eye(len(exposure))
+        (objective.value_and_slope(at + nudge)[0] - objective.value_and_slope(at - nudge)[0]) / (2 * step)
+        for nudge in step * np.eye(len(at))
     ]
-    np.testing.assert_allclose(objective.value_and_slope(exposure)[1], expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(objective.value_and_slope(at)[1], expected, rtol=0, atol=1e-8)
 
 
 def test_the_slope_by_scores_is_the_numerical_derivative_of_the_equation(method: Method, case: Case) -> None:

@@ -1,7 +1,8 @@
-"""`saferank demo`: learn to rank, before your eyes."""
+"""`saferank demo`: the paper's story on made-up data, in about a minute."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,124 +11,99 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from saferank.experiments.world import World
 
-    import numpy as np
-    import torch
-
-    from saferank.data.ranking_data import RankingData
-
-CUTOFF = 5
-BATCH = 32
-"""Queries per step."""
+FRACTION = 0.1
+"""Share of the training queries whose labels the production ranker was trained on: the data set is small."""
+METHODS = {"exposure-ips": "IPS: trust the clicks", "exposure-crm": "CRM: price in the risk"}
 
 
 def demo(
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="For the data, the weights and the order of queries.")
-    ] = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training queries.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="For the data, the clicks and the weights.")] = 0,
+    few: Annotated[float, typer.Option(min=1, help="Logged interactions of the thin log.")] = 100,
+    many: Annotated[float, typer.Option(min=1, help="Logged interactions of the rich log.")] = 1e8,
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("saferank-demo"),
 ) -> None:
-    """Learn to rank a synthetic data set from its labels, and show how much better it gets.
+    """Learn from few clicks and from many, with and without a price on risk.
 
-    A small neural network scores documents; its scores make a Plackett-Luce
-    policy, which shows documents with higher scores higher, with higher
-    probability. Training climbs the expected NDCG@5 of that policy. The
-    expectation and its gradient are exact: no rankings are sampled.
+    A production ranker shows documents to simulated users who click. From the
+    log two policies are learned: one by inverse propensity scoring (IPS), which
+    corrects for what was shown where; one by counterfactual risk minimisation
+    (CRM), which also stays near the production ranker where the log is thin.
+    Every gradient is exact: no ranking is sampled in training.
 
-    [cyan]saferank demo --seed 7 --epochs 5[/cyan]
+    [cyan]saferank demo --seed 7 --few 200[/cyan]
     """
-    import numpy as np
     import torch
 
     from saferank.data.dataset import load_dataset
+    from saferank.experiments.methods import MethodSettings, evaluate, learn, simulate_logs
+    from saferank.experiments.world import make_world, prepare
+    from saferank.reporting.demo_figure import demo_figure
+    from saferank.reporting.figures import save_figure
+    from saferank.training.fit import TrainingSettings
 
-    with Console(stderr=True).status("Making up queries and documents"):
-        dataset = load_dataset(f"synthetic:small@{seed}")
-        train, test = (
-            part.with_relevant_document().log1p().scaled_per_query() for part in (dataset.train, dataset.test)
-        )
-    torch.manual_seed(seed)
     torch.set_num_threads(1)  # on matrices this small, threads mostly wait for each other
-    features = train.features.shape[1]
-    model = torch.nn.Sequential(
-        torch.nn.Linear(features, 64), torch.nn.ReLU(),
-        torch.nn.Linear(64, 32), torch.nn.ReLU(),
-        torch.nn.Linear(32, 1),
-    )  # fmt: skip
+    console, status = Console(), Console(stderr=True)
+    with status.status("Making up queries, documents and a production ranker (compiles at the first run)"):
+        world = make_world(prepare(load_dataset(f"synthetic:small@{seed}")), seed=seed, fraction=FRACTION)
+        production = evaluate(world.logging_scorer, world.test)
+    console.print(_introduction(world))
+    sizes = [round(few), round(many)]
+    results: dict[tuple[str, int], tuple[float, float]] = {}
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=status, transient=True) as progress:
+        task = progress.add_task("Learning", total=len(sizes) * len(METHODS))
+        for size in sizes:
+            progress.update(task, description=f"Simulating {size:,} interactions")
+            logs = simulate_logs(world, size, seed)
+            for method, name in METHODS.items():
+                progress.update(task, description=f"{name}, {size:,} interactions")
+                scorer = learn(method, world, logs, seed, MethodSettings(), TrainingSettings())
+                results[method, size] = evaluate(scorer, world.test)
+                progress.advance(task)
+    console.print(_table(production, results, sizes))
+    save_figure(demo_figure(production[0], {key: value[0] for key, value in results.items()}), out, "demo")
+    console.print(_moral(production[0], results, sizes), highlight=False)
+    console.print(f"The picture is {out / 'demo.png'}.", highlight=False)
 
-    console = Console()
-    console.print(
-        f"{train.queries} queries to learn from, {test.queries} to test on, "
-        f"{train.documents + test.documents:,} documents with {features} features.\n"
+
+def _introduction(world: World) -> str:
+    return (
+        f"A production ranker, trained on few labels, answers {world.train.queries} queries with 5 of about "
+        f"{world.train.lengths.mean():.0f} documents each.\nUsers look at rank k with chance 1/k² and click what they "
+        "find relevant.\n"
     )
-    with Console(stderr=True).status("Compiling (only the first time)"):
-        before = _test(model, test)
-    progress = Progress(
-        TextColumn("epoch"), MofNCompleteColumn(), BarColumn(),
-        TextColumn("train NDCG@5 {task.fields[utility]}"), TimeElapsedColumn(),
-        console=console,
-    )  # fmt: skip
-    with progress:
-        task = progress.add_task("", total=epochs, utility="...")
-        for utility in _train(model, train, epochs, np.random.default_rng(seed)):
-            progress.update(task, advance=1, utility=f"{utility:.3f}")
-    console.print(_table(before, _test(model, test)))
 
 
-def _train(
-    model: torch.nn.Module, data: RankingData, epochs: int, rng: np.random.Generator
-) -> Iterator[float]:
-    """Maximise the policy's expected NDCG; yield its mean over the queries after every epoch.
-
-    utility = mean over queries of  sum_d rho(d) gain(d) / (ideal DCG),   rho the exposure under DCG discounts
-    """
-    import numpy as np
-    import torch
-
-    from saferank.data.ranking_data import flat_rows
-    from saferank.metrics import discounts, gains, ideal_dcg
-    from saferank.plackett_luce import expected_exposure
-
-    labels = data.require_labels()
-    ideal = ideal_dcg(labels, data.offsets, CUTOFF)
-    value = torch.from_numpy((gains(labels) / ideal[data.query_of_document]).astype(np.float32))
-    features = torch.from_numpy(data.features)
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    for _ in range(epochs):
-        total = 0.0
-        for queries in np.array_split(rng.permutation(data.queries), -(-data.queries // BATCH)):
-            rows = flat_rows(data.offsets, queries)
-            offsets = np.concatenate([[0], np.cumsum(data.lengths[queries])])
-            scores = model(features[rows]).squeeze(-1)
-            utility = (expected_exposure(scores, offsets, discounts(CUTOFF)) * value[rows]).sum()
-            optimizer.zero_grad()
-            torch.autograd.backward(-utility / len(queries))
-            optimizer.step()
-            total += utility.item()
-        yield total / data.queries
-
-
-def _test(model: torch.nn.Module, data: RankingData) -> tuple[float, float]:
-    """NDCG@5, mean over the queries: expected under the policy, and of the ranking by score."""
-    import torch
-
-    from saferank.metrics import expected_ndcg, ndcg_by_score
-
-    with torch.no_grad():
-        scores = model(torch.from_numpy(data.features)).squeeze(-1).numpy()
-    labels = data.require_labels()
-    expected, by_score = (
-        metric(scores, labels, data.offsets, CUTOFF) for metric in (expected_ndcg, ndcg_by_score)
-    )
-    return float(expected.mean()), float(by_score.mean())
-
-
-def _table(before: tuple[float, float], after: tuple[float, float]) -> Table:
-    table = Table(title="NDCG@5 on the test queries", title_justify="left")
+def _table(
+    production: tuple[float, float], results: dict[tuple[str, int], tuple[float, float]], sizes: list[int]
+) -> Table:
+    table = Table(title="NDCG@5 on unseen queries", title_justify="left")
     table.add_column()
-    table.add_column("expected under the policy", justify="right")
-    table.add_column("ranked by score", justify="right")
-    table.add_row("before (random weights)", *(f"{value:.3f}" for value in before))
-    table.add_row("after training", *(f"[bold green]{value:.3f}[/bold green]" for value in after))
+    for size in sizes:
+        table.add_column(f"{size:,} interactions", justify="right")
+    table.add_row("production ranker", *[f"{production[0]:.3f}"] * len(sizes))
+    for method, name in METHODS.items():
+        cells = []
+        for size in sizes:
+            value = results[method, size][0]
+            color = "green" if value >= production[0] - 0.005 else "red"
+            cells.append(f"[{color}]{value:.3f} ({value - production[0]:+.3f})[/{color}]")
+        table.add_row(name, *cells)
     return table
+
+
+def _moral(production: float, results: dict[tuple[str, int], tuple[float, float]], sizes: list[int]) -> str:
+    """Say what the numbers say, whatever they say."""
+    lines = []
+    for size in sizes:
+        ips, crm = (results[method, size][0] - production for method in METHODS)
+        lines.append(f"After {size:,} interactions: IPS {_words(ips)}, CRM {_words(crm)}.")
+    return "\n".join(lines)
+
+
+def _words(change: float) -> str:
+    if abs(change) <= 0.005:
+        return "as good as the production ranker (within 0.005)"
+    return f"{'better' if change > 0 else 'worse'} by {abs(change):.3f}"

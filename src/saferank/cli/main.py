@@ -12,6 +12,7 @@ from rich.text import Text
 from saferank import __version__
 from saferank.cli.data import data
 from saferank.cli.demo import demo
+from saferank.cli.reproduce import reproduce
 from saferank.errors import SaferankError
 
 INTERRUPTED = 130
@@ -59,6 +60,7 @@ def saferank(
 
 app.command()(demo)
 app.command()(data)
+app.command()(reproduce)
 
 
 def run() -> None:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 QUICK_INTERACTIONS = "1e2,4e2,1e4,1e6,1e8"
 
@@ -50,11 +50,11 @@ def reproduce(
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
     """
+    from saferank.errors import UsageError
     from saferank.experiments.methods import METHODS
-    from saferank.reporting.publish import publish
     from saferank.experiments.reproduce import Plan, parse_interactions
     from saferank.experiments.reproduce import reproduce as run
-    from saferank.errors import UsageError
+    from saferank.reporting.publish import publish
 
     chosen = METHODS if methods == "all" else tuple(methods.split(","))
     if unknown := set(chosen) - {*METHODS, "exposure-crm-known"}:
@@ -87,5 +87,3 @@ def reproduce(
     with Live(Group(bar, now_running), console=console, transient=True):
         results = run(plan, out, jobs=jobs, progress=show)
     publish(results, out, console, delta=delta, ablation=ablation)
-
-

@@ -20,9 +20,7 @@ def checked(
     labels = np.asarray(labels, dtype=np.float64)
     offsets = np.asarray(offsets, dtype=np.int64)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-        raise UsageError(
-            "offsets must start at 0 and never fall, with one entry more than there are queries."
-        )
+        raise UsageError("offsets must start at 0 and never fall, with one entry more than there are queries.")
     for name, values in (("scores", scores), ("labels", labels)):
         if values.shape != (offsets[-1],):
             raise UsageError(f"{name} have shape {values.shape}, but offsets end at {offsets[-1]}.")

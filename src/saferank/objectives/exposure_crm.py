@@ -12,7 +12,7 @@ from saferank.objectives.exposure_ips import exposure_ips
 from saferank.objectives.exposure_objective import ExposureObjective
 
 Bound = Literal["paper", "proven"]
-FLOOR = 1e-3
+FLOOR = 1e-4
 """Smallest logging exposure in the divergence: never-shown documents have an estimated one of 0."""
 
 

@@ -14,7 +14,7 @@ draw, of one distribution:
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,24 @@ from saferank._random import STEP, binomial, fraction, next_random
 Array = NDArray[Any]
 BATCH = 256
 """Rankings drawn side by side."""
+
+
+class Tables(NamedTuple):
+    """The alias tables of one query, made when they are first needed, and the room to make them in.
+
+    To draw from table j: take cell i of those from 0 on at random; choices[j, 2 * i] with chance chances[j, i], else
+    choices[j, 2 * i + 1].
+    """
+
+    scores: Array
+    """Of the documents that can be placed, from the highest to the lowest."""
+    chances: Array
+    choices: Array
+    made: Array
+    """How many tables are made."""
+    weights: Array
+    small: Array
+    large: Array
 
 
 @jit
@@ -48,8 +66,12 @@ def simulate_queries(
     """
     cutoff = len(examination)
     longest = np.max(np.diff(offsets))
-    tables, choices = np.empty((cutoff, longest)), np.empty((cutoff, 2 * longest), np.int32)
-    weights, small, large = np.empty(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    scratch = np.empty(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    chances, choices, made = (
+        np.empty((cutoff, longest)),
+        np.empty((cutoff, 2 * longest), np.int32),
+        np.empty(1, np.int64),
+    )
     waiting = np.empty((cutoff, cutoff, BATCH), np.int32)
     state = np.empty(1, np.uint64)
     for q in range(len(offsets) - 1):
@@ -62,16 +84,15 @@ def simulate_queries(
         depth = min(cutoff, n)
         if depth == 0:
             continue
-        s = s[order[:n]]
-        for j in range(depth):
-            _fill_table(s, j, tables[j], choices[j], weights, small, large)
+        made[0] = 0
+        tables = Tables(s[order[:n]], chances, choices, made, *scratch)
         counts = np.zeros((cutoff, n), np.int64)
         state[0] = seeds[q]
 
         begin, end = kept_ends[q], kept_ends[q + 1]
         for batch in range(begin, end, BATCH):
             size = min(BATCH, end - batch)
-            _complete(waiting[0], size, 0, depth, n, tables, choices, state, counts)
+            _complete(waiting[0], size, 0, depth, tables, state, counts)
             for b in range(size):
                 for k in range(depth):
                     d = order[waiting[0, k, b]]
@@ -79,25 +100,33 @@ def simulate_queries(
                     if next_random(state) < examination[k] * relevance[first + d]:
                         kept_clicks[batch + b, k] = True
                         clicked[first + d, k] += 1
-        for i in range(n):
-            for k in range(depth):
-                shown[first + order[i], k] += counts[k, i]
-        counts[:] = 0
+        if end > begin:
+            for i in range(n):
+                for k in range(depth):
+                    shown[first + order[i], k] += counts[k, i]
+            counts[:] = 0
 
-        _count(s, interactions[q] - (end - begin), depth, split_from, tables, choices, waiting, state, counts)
+        _count(interactions[q] - (end - begin), depth, split_from, tables, waiting, state, counts)
         for i in range(n):
             d = first + order[i]
             for k in range(depth):
-                shown[d, k] += counts[k, i]
-                clicked[d, k] += binomial(state, counts[k, i], examination[k] * relevance[d])
+                if counts[k, i] > 0:  # a page of the tables that is never written takes no memory
+                    shown[d, k] += counts[k, i]
+                    clicked[d, k] += binomial(state, counts[k, i], examination[k] * relevance[d])
 
 
 @jit
-def _fill_table(s: Array, j: int, table: Array, choice: Array, weights: Array, small: Array, large: Array) -> None:
-    """Make the alias table of the documents from j on, with weights exp(s) (Vose 1991).
+def _make_tables(tables: Tables, count: int) -> None:
+    """Make those of the first alias tables that are not there yet (Vose 1991)."""
+    for j in range(tables.made[0], count):
+        _make_table(tables, j)
+    tables.made[0] = max(tables.made[0], count)
 
-    To draw: take cell i at random; choice[2 * i] with chance table[i], else choice[2 * i + 1].
-    """
+
+@jit
+def _make_table(tables: Tables, j: int) -> None:
+    s, weights, small, large = tables.scores, tables.weights, tables.small, tables.large
+    chance, choice = tables.chances[j], tables.choices[j]
     n = len(s) - j
     total = 0.0
     for i in range(n):
@@ -116,30 +145,20 @@ def _fill_table(s: Array, j: int, table: Array, choice: Array, weights: Array, s
     while smalls > 0 and larges > 0:
         smalls -= 1
         i, rich = small[smalls], large[larges - 1]
-        table[i], choice[2 * i + 1] = weights[i], j + rich
+        chance[i], choice[2 * i + 1] = weights[i], j + rich
         weights[rich] -= 1.0 - weights[i]
         if weights[rich] < 1.0:
             larges -= 1
             small[smalls] = rich
             smalls += 1
     for i in small[:smalls]:  # these would have 1 but for rounding
-        table[i] = 1.0
+        chance[i] = 1.0
     for i in large[:larges]:
-        table[i] = 1.0
+        chance[i] = 1.0
 
 
 @jit
-def _complete(
-    rankings: Array,
-    size: int,
-    begin: int,
-    depth: int,
-    n: int,
-    tables: Array,
-    choices: Array,
-    state: Array,
-    counts: Array,
-) -> None:
+def _complete(rankings: Array, size: int, begin: int, depth: int, tables: Tables, state: Array, counts: Array) -> None:
     """Draw ranks begin .. depth of a batch of rankings, (rank, ranking) -> document, given their first; count them.
 
     Rank by rank, in loops that vectorise or at least have no `if` that is a coin toss to the processor: rankings
@@ -149,16 +168,19 @@ def _complete(
     listed = np.empty(BATCH, np.int64)
     placed = np.empty(BATCH, np.int32)
     uniform = np.empty(BATCH)
+    highest = 0
     for b in range(size):
         top[b] = _first_not_placed(rankings, b, begin, 0)
+        highest = max(highest, top[b])
     z = state[0]
     for k in range(begin, depth):
         here = rankings[k]
+        _make_tables(tables, highest + 1)
         for b in range(size):
             z += STEP
             uniform[b] = fraction(z)
         for b in range(size):
-            here[b] = _look_up(uniform[b], top[b], n, tables, choices)
+            here[b] = _look_up(uniform[b], top[b], tables)
             placed[b] = 0
         for earlier in range(k):
             for b in range(size):
@@ -171,7 +193,7 @@ def _complete(
             again = True
             while again:
                 z += STEP
-                here[b] = _look_up(fraction(z), top[b], n, tables, choices)
+                here[b] = _look_up(fraction(z), top[b], tables)
                 again = False
                 for earlier in range(k):
                     again |= rankings[earlier, b] == here[b]
@@ -182,15 +204,16 @@ def _complete(
             length += int(here[b] == top[b])
         for b in listed[:length]:
             top[b] = _first_not_placed(rankings, b, k + 1, top[b] + 1)
+            highest = max(highest, top[b])
     state[0] = z
 
 
 @jit
-def _look_up(uniform: float, top: int, n: int, tables: Array, choices: Array) -> int:
+def _look_up(uniform: float, top: int, tables: Tables) -> int:
     """Return the document that a uniform number in [0, 1) stands for in the table of the documents from top on."""
-    x = uniform * (n - top)
+    x = uniform * (len(tables.scores) - top)
     i = int(x)
-    document: int = choices[top, 2 * i + int(x - i >= tables[top, i])]
+    document: int = tables.choices[top, 2 * i + int(x - i >= tables.chances[top, i])]
     return document
 
 
@@ -208,12 +231,10 @@ def _first_not_placed(rankings: Array, b: int, ranks: int, d: int) -> int:
 
 @jit
 def _count(
-    s: Array,
     interactions: int,
     depth: int,
     split_from: float,
-    tables: Array,
-    choices: Array,
+    tables: Tables,
     waiting: Array,
     state: Array,
     counts: Array,
@@ -224,10 +245,11 @@ def _count(
     what is left of its interactions, `place[level]` the document whose share comes next. Rankings that are to be
     drawn one by one wait until there is a batch of them that have equally many ranks.
     """
+    s = tables.scores
     n = len(s)
     if interactions < split_from * n:
         for batch in range(0, interactions, BATCH):
-            _complete(waiting[0], min(BATCH, interactions - batch), 0, depth, n, tables, choices, state, counts)
+            _complete(waiting[0], min(BATCH, interactions - batch), 0, depth, tables, state, counts)
         return
     total = np.ones(n)  # of the weights from each document on, in units of its own: nothing under- or overflows
     for i in range(n - 2, -1, -1):
@@ -272,8 +294,8 @@ def _count(
                 waiting[level, k, sizes[level]] = ranking[k]
             sizes[level] += 1
             if sizes[level] == BATCH:
-                _complete(waiting[level], BATCH, level, depth, n, tables, choices, state, counts)
+                _complete(waiting[level], BATCH, level, depth, tables, state, counts)
                 sizes[level] = 0
         level -= 1
     for level in range(1, depth):
-        _complete(waiting[level], sizes[level], level, depth, n, tables, choices, state, counts)
+        _complete(waiting[level], sizes[level], level, depth, tables, state, counts)

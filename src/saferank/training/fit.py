@@ -40,8 +40,8 @@ class TrainingSettings:
     """Queries a step."""
     least_steps: int = 50
     """Steps an epoch has at least: a log of few queries is passed over several times."""
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-5
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.0
     gradient: Gradient = "exact"
     samples: int = 100
     """Rankings a query for the sampled gradients."""

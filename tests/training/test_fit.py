@@ -1,0 +1,361 @@
+"""The training loop: it learns, keeps the best epoch, goes on after an interruption, and is the same for a seed."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from saferank.data.ranking_data import RankingData
+from saferank.errors import UsageError
+from saferank.objectives.action_objective import ActionObjective
+from saferank.objectives.exposure_ips import exposure_ips
+from saferank.objectives.exposure_objective import ExposureObjective
+from saferank.objectives.naive import naive
+from saferank.plackett_luce import exposure
+from saferank.scorers import score
+from saferank.training.checkpoint import load_checkpoint
+from saferank.training.fit import Epoch, Gradient, Objective, TrainingSettings, fit
+from tests.training.problem import (
+    EXAMINATION,
+    OBJECTIVES,
+    SETTINGS,
+    Part,
+    make_part,
+    new_scorer,
+    only_first_queries,
+    parameters,
+)
+
+
+@pytest.fixture(scope="module")
+def train() -> Part:
+    return make_part(1)
+
+
+@pytest.fixture(scope="module")
+def validation() -> Part:
+    return make_part(2)
+
+
+@pytest.mark.parametrize("gradient", ["exact", "reinforce", "pl-rank"])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_it_learns(train: Part, validation: Part, name: str, gradient: Gradient) -> None:
+    scorer = new_scorer()
+    best = float(np.mean([_best_utility(validation, query) for query in range(validation.data.queries)]))
+    start = validation.utility(scorer)
+    judge = validation.data, validation.objective(name)
+    settings = replace(SETTINGS, gradient=gradient)
+    result = fit(scorer, train.data, train.objective(name), EXAMINATION, validation=judge, settings=settings)
+    learned = validation.utility(scorer)
+    assert learned - start > 0.5 * (best - start)
+    values = [epoch.validation for epoch in result.history]
+    assert result.best_epoch == 1 + int(np.argmax(values))
+    # The action-based objectives have a gradient in closed form, whatever the setting.
+    assert _value(scorer, *judge) == pytest.approx(max(values), rel=1e-3)
+
+
+def _best_utility(part: Part, query: int) -> float:
+    rows = slice(part.data.offsets[query], part.data.offsets[query + 1])
+    top = np.sort(part.relevance[rows])[::-1][: len(EXAMINATION)]
+    return float(top @ EXAMINATION[: len(top)])
+
+
+def _value(scorer: torch.nn.Module, data: RankingData, objective: Objective) -> float:
+    scores = score(scorer, data.features).astype(np.float64)
+    if isinstance(objective, ActionObjective):
+        return objective.value_and_slope(scores)[0]
+    return objective.value_and_slope(exposure(scores, data.offsets, EXAMINATION))[0]
+
+
+@pytest.mark.parametrize("scorer_name", ["linear", "mlp"])
+@pytest.mark.parametrize(
+    ("name", "gradient"), [("exposure-crm", "exact"), ("naive", "reinforce"), ("action-crm", "exact")]
+)
+def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(
+    train: Part, name: str, gradient: Gradient, scorer_name: str
+) -> None:
+    def run(seed: int) -> bytes:
+        scorer = new_scorer(scorer_name)
+        settings = replace(SETTINGS, epochs=2, learning_rate=0.01, gradient=gradient, seed=seed)
+        fit(scorer, train.data, train.objective(name), EXAMINATION, settings=settings)
+        return parameters(scorer)
+
+    assert run(0) == run(0)
+    assert run(0) != run(1)
+
+
+def test_the_history_tells_the_sums_of_the_objective(train: Part) -> None:
+    """With a step too small to move anything, they are those at the start."""
+    scorer = new_scorer()
+    objective = train.objective("exposure-crm")
+    settings = replace(SETTINGS, epochs=1, learning_rate=1e-12)
+    (epoch,) = fit(
+        scorer, train.data, objective, EXAMINATION, validation=(train.data, objective), settings=settings
+    ).history
+    rho = exposure(score(scorer, train.data.features), train.data.offsets, EXAMINATION)
+    assert epoch.estimate == pytest.approx(objective.estimate(rho), rel=1e-3)
+    assert epoch.risk == pytest.approx(math.sqrt(objective.squared_risk(rho)), rel=1e-3)
+    assert epoch.validation == pytest.approx(epoch.estimate - epoch.risk, rel=1e-6)
+
+
+def test_the_best_epoch_is_restored_not_the_last(train: Part) -> None:
+    """The validation objective likes the opposite of what is learned: it is at its best after the first epoch."""
+    objective = train.objective("skyline")
+    assert isinstance(objective, ExposureObjective)
+    opposite = replace(objective, reward=-objective.reward)
+    scorer = new_scorer()
+    seen: list[Epoch] = []
+    result = fit(
+        scorer,
+        train.data,
+        objective,
+        EXAMINATION,
+        validation=(train.data, opposite),
+        settings=replace(SETTINGS, epochs=20, patience=3),
+        progress=seen.append,
+    )
+    assert result.history == tuple(seen)
+    assert [epoch.epoch for epoch in seen] == [1, 2, 3, 4]  # the best, and three that are no better
+    assert result.best_epoch == 1
+    values = [epoch.validation for epoch in seen]
+    assert values[0] == max(values) > values[-1] + 0.01
+    assert _value(scorer, train.data, opposite) == pytest.approx(values[0], rel=1e-3)
+    one = new_scorer()
+    fit(one, train.data, objective, EXAMINATION, settings=replace(SETTINGS, epochs=1, patience=3))
+    assert parameters(scorer) == parameters(one)
+
+
+def test_without_validation_the_last_epoch_is_kept(train: Part) -> None:
+    objective = train.objective("naive")
+    result = fit(new_scorer(), train.data, objective, EXAMINATION, settings=replace(SETTINGS, patience=1))
+    assert len(result.history) == result.best_epoch == SETTINGS.epochs
+
+
+def test_a_good_start_is_kept_if_asked_for(train: Part) -> None:
+    objective = train.objective("skyline")
+    scorer = new_scorer()
+    fit(scorer, train.data, objective, EXAMINATION, settings=replace(SETTINGS, epochs=10))
+    good, value = parameters(scorer), train.utility(scorer)
+    wild = replace(SETTINGS, learning_rate=30.0, epochs=2)
+    bad = replace(objective, reward=-objective.reward)
+    judge = train.data, objective
+    result = fit(scorer, train.data, bad, EXAMINATION, validation=judge, settings=wild, keep_start=True)
+    assert result.best_epoch == 0
+    assert parameters(scorer) == good
+    result = fit(scorer, train.data, bad, EXAMINATION, validation=judge, settings=wild)
+    assert result.best_epoch > 0
+    assert train.utility(scorer) < value - 0.1
+
+
+def test_queries_without_interactions_are_not_touched(train: Part) -> None:
+    """Their features are not numbers: one look at them, and no score would be."""
+    log = only_first_queries(train.log, issued=25)
+    rho_0 = np.full(log.documents, 0.2)
+    rows = train.data.offsets[25]
+    features = train.data.features.copy()
+    features[rows:] = np.nan
+    blank = RankingData(features, train.data.offsets, check_finite=False)
+    objective = exposure_ips(log, rho_0)
+    first, second = new_scorer(), new_scorer()
+    fit(first, train.data, objective, EXAMINATION, settings=SETTINGS)
+    fit(second, blank, objective, EXAMINATION, validation=(blank, objective), settings=replace(SETTINGS, patience=100))
+    assert np.isfinite(score(second, train.data.features)).all()
+    np.testing.assert_allclose(score(first, train.data.features), score(second, train.data.features), atol=0.5)
+
+
+def test_a_log_without_interactions_leaves_the_scorer_alone(train: Part, tmp_path: Path) -> None:
+    scorer = new_scorer()
+    before = parameters(scorer)
+    empty = naive(only_first_queries(train.log, issued=0))
+    result = fit(scorer, train.data, empty, EXAMINATION, settings=SETTINGS, checkpoint=tmp_path / "run.safetensors")
+    assert (result.best_epoch, result.history) == (0, ())
+    assert parameters(scorer) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_epoch_leaves_the_scorer_alone(train: Part) -> None:
+    scorer = new_scorer()
+    result = fit(scorer, train.data, train.objective("naive"), EXAMINATION, settings=replace(SETTINGS, epochs=0))
+    assert (result.best_epoch, result.history) == (0, ())
+    assert parameters(scorer) == parameters(new_scorer())
+
+
+def test_a_validation_log_without_interactions_still_lets_it_train(train: Part) -> None:
+    nothing = naive(only_first_queries(train.log, issued=0))
+    settings = replace(SETTINGS, patience=2, epochs=10)
+    objective = train.objective("naive")
+    result = fit(new_scorer(), train.data, objective, EXAMINATION, validation=(train.data, nothing), settings=settings)
+    assert [epoch.validation for epoch in result.history] == [0.0, 0.0, 0.0]
+
+
+def test_few_queries_are_passed_over_as_often_as_the_least_steps_ask_for(
+    train: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    step = torch.optim.Adam.step
+
+    def counted(self: torch.optim.Adam) -> None:
+        steps.append(1)
+        step(self)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", counted)
+    objective = train.objective("naive")  # 40 queries
+    for batch, least, expected in ((10, 0, 4), (10, 4, 4), (10, 5, 8), (16, 1, 3), (100, 7, 7)):
+        steps.clear()
+        settings = replace(SETTINGS, epochs=1, batch=batch, least_steps=least)
+        fit(new_scorer(), train.data, objective, EXAMINATION, settings=settings)
+        assert len(steps) == expected
+
+
+def test_objective_and_features_must_be_of_the_same_documents(train: Part, validation: Part) -> None:
+    message = "the objective was made from a log of other queries or documents than the features"
+    with pytest.raises(UsageError, match=message):
+        fit(new_scorer(), validation.data, train.objective("naive"), EXAMINATION, settings=SETTINGS)
+    wrong = train.data, validation.objective("naive")
+    with pytest.raises(UsageError, match=message):
+        fit(new_scorer(), train.data, train.objective("naive"), EXAMINATION, validation=wrong, settings=SETTINGS)
+
+
+def test_an_unknown_gradient(train: Part) -> None:
+    settings = replace(SETTINGS, gradient="steepest")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="gradient 'steepest' is unknown; choose exact, reinforce or pl-rank"):
+        fit(new_scorer(), train.data, train.objective("naive"), EXAMINATION, settings=settings)
+
+
+def test_why_the_accuracy_is_a_tolerance_and_not_a_number_of_nodes() -> None:
+    """Scores that spread in training outgrow a fixed grid: exposure then appears from nowhere, or is lost."""
+    offsets, total = np.array([0, 10]), 1.0 + 0.5 + 0.25
+    narrow, wide = (np.linspace(0, spread, 10, dtype=np.float32) for spread in (2, 200))
+    tolerance = TrainingSettings().tolerance
+    for scores in (narrow, wide):
+        assert exposure(scores, offsets, EXAMINATION, tolerance=tolerance).sum() == pytest.approx(total, rel=tolerance)
+    assert exposure(narrow, offsets, EXAMINATION, nodes=16).sum() == pytest.approx(total, rel=tolerance)
+    assert abs(exposure(wide, offsets, EXAMINATION, nodes=16).sum() / total - 1) > 0.05
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "gradient"), [("exposure-crm", "exact"), ("action-crm", "exact"), ("naive", "pl-rank")]
+)
+def test_an_interrupted_run_ends_as_the_uninterrupted_one(
+    train: Part, validation: Part, tmp_path: Path, name: str, gradient: Gradient, epochs: int
+) -> None:
+    settings = replace(SETTINGS, epochs=5, learning_rate=0.01, gradient=gradient)
+    objective, judge = train.objective(name), (validation.data, validation.objective(name))
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.epoch == epochs:
+            raise Stop
+
+    whole = new_scorer("mlp")
+    expected = fit(whole, train.data, objective, EXAMINATION, validation=judge, settings=settings)
+    path = tmp_path / "runs" / "run.safetensors"
+    with pytest.raises(Stop):
+        fit(
+            new_scorer("mlp"),
+            train.data,
+            objective,
+            EXAMINATION,
+            validation=judge,
+            settings=settings,
+            checkpoint=path,
+            progress=stop,
+        )
+    seen: list[Epoch] = []
+    for new_epochs in (5 - epochs, 0):  # resumed, and then called again although it is done
+        seen.clear()
+        scorer = new_scorer("mlp")
+        found = fit(
+            scorer,
+            train.data,
+            objective,
+            EXAMINATION,
+            validation=judge,
+            settings=settings,
+            checkpoint=path,
+            progress=seen.append,
+        )
+        assert len(seen) == new_epochs
+        assert found == expected
+        assert parameters(scorer) == parameters(whole)
+    assert [file.name for file in path.parent.iterdir()] == ["run.safetensors"]
+
+
+def test_a_run_that_stopped_early_is_not_gone_on_with(train: Part, tmp_path: Path) -> None:
+    objective = train.objective("skyline")
+    opposite = replace(objective, reward=-objective.reward)
+    for new_epochs in (3, 0):
+        seen: list[Epoch] = []
+        fit(
+            new_scorer(),
+            train.data,
+            objective,
+            EXAMINATION,
+            validation=(train.data, opposite),
+            settings=replace(SETTINGS, epochs=20, patience=2),
+            checkpoint=tmp_path / "run",
+            progress=seen.append,
+        )
+        assert len(seen) == new_epochs
+
+
+@pytest.mark.parametrize("other", ["settings", "objective", "start", "scorer", "validation", "keep_start"])
+def test_a_checkpoint_of_another_run_is_ignored_and_replaced(
+    train: Part, validation: Part, tmp_path: Path, other: str
+) -> None:
+    def run(checkpoint: Path | None, other: str = "") -> tuple[int, bytes]:
+        scorer = new_scorer("mlp" if other == "scorer" else "linear", seed=6 if other == "start" else 5)
+        objective = train.objective("naive" if other == "objective" else "exposure-crm")
+        judge = validation.data, validation.objective("naive" if other == "validation" else "exposure-crm")
+        seen: list[Epoch] = []
+        fit(
+            scorer,
+            train.data,
+            objective,
+            EXAMINATION,
+            validation=judge,
+            settings=replace(SETTINGS, epochs=2, learning_rate=0.04 if other == "settings" else 0.05),
+            keep_start=other == "keep_start",
+            checkpoint=checkpoint,
+            progress=seen.append,
+        )
+        return len(seen), parameters(scorer)
+
+    path = tmp_path / "run"
+    run(path, other)
+    assert run(path) == run(None)
+    assert run(path)[0] == 0  # now it is there
+
+
+@pytest.mark.parametrize("damage", ["empty", "garbage", "cut", "no state", "no JSON", "folder"])
+def test_a_damaged_checkpoint_is_no_checkpoint(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "run"
+    if damage == "folder":
+        path.mkdir()
+    elif damage.startswith("no "):
+        save_file({"model.a": torch.ones(3)}, path, {"state": "{"} if damage == "no JSON" else None)
+    else:
+        save_file({"model.a": torch.ones(300)}, path, {"state": "{}"})
+        content = path.read_bytes()
+        path.write_bytes({"empty": b"", "garbage": b"garbage" * 100, "cut": content[:-40]}[damage])
+    assert load_checkpoint(path) is None
+
+
+def test_training_replaces_a_damaged_checkpoint(train: Part, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(b"garbage" * 100)
+    first, second = new_scorer(), new_scorer()
+    fit(first, train.data, train.objective("naive"), EXAMINATION, settings=SETTINGS, checkpoint=path)
+    fit(second, train.data, train.objective("naive"), EXAMINATION, settings=SETTINGS)
+    assert parameters(first) == parameters(second)
+    found = load_checkpoint(path)
+    assert found is not None
+    assert len(found[1]["history"]) == SETTINGS.epochs
