@@ -1,6 +1,7 @@
 """The command by itself: a Typer application of one command, as the whole command line will hold it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -84,16 +85,23 @@ def test_wrong_calls(arguments: list[str], message: str, out: Path) -> None:
     assert not out.exists()
 
 
-def test_the_logging_policy_has_learned_from_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels that the first feature gives away: what is shown at rank 1 has more of it than what is not."""
-    made = []
-    for queries in (40, 10, 10):
-        raw = part(queries)
-        labels = np.digitize(raw.features[:, 0], [-0.8, 0.0, 0.8]).astype(np.float32)
-        made.append(RankingData(raw.features, raw.offsets, labels))
-    monkeypatch.setattr(dataset, "load_dataset", lambda _: Dataset("given away", *made))
-    call("--interactions", "1000", "--out", str(tmp_path / "log.parquet"), "--logging-fraction", "0.5")
-    table = pq.read_table(tmp_path / "log.parquet").filter(pc.field("position") == 1)
-    names = zip(table["query_id"].to_pylist(), table["document_id"].to_pylist(), strict=True)
-    rows = [6 * int(query[1:]) + int(document[1:]) for query, document in names]
-    assert made[0].features[rows, 0].mean() > made[0].features[:, 0].mean() + 0.2
+def test_the_scores_are_those_of_the_logging_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A logging policy that shows the last document of each query first, and was made as it was asked for."""
+    from saferank.experiments import world
+
+    by_hand = Dataset("by hand", part(40), part(10), part(10))
+    asked = {}
+
+    def made_by_hand(data: Dataset, **how: object) -> SimpleNamespace:
+        asked.update(how)
+        return SimpleNamespace(validation=data.validation, logging_scores={"validation": np.tile([0] * 5 + [90], 10)})
+
+    monkeypatch.setattr(dataset, "load_dataset", lambda _: by_hand)
+    monkeypatch.setattr(world, "make_world", made_by_hand)
+    out = tmp_path / "log.parquet"
+    policy = "--logging-fraction", "0.5", "--seed", "3"
+    call("--interactions", "1000", "--out", str(out), "--part", "validation", "--cutoff", "3", *policy)
+    assert (asked["fraction"], asked["seed"]) == (0.5, 3)
+    table = pq.read_table(out).filter(pc.field("position") == 1)
+    assert table.num_rows == 1_000
+    assert set(table["document_id"].to_pylist()) == {"d5"}

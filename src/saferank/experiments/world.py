@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,8 @@ from saferank.training.checkpoint import load_checkpoint, save_checkpoint
 from saferank.training.fit import TrainingSettings, fit
 
 PARTS = ("train", "validation", "test")
-LOGGING_EPOCHS = 10
-"""Few: a policy trained to the end shows hardly anything but its first choices, and its log teaches little."""
+LOGGING = TrainingSettings(epochs=10, learning_rate=1e-3)
+"""Few epochs: a policy trained to the end shows little but its first choices, and such a log teaches little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def make_world(
     if found is not None:
         logging_scorer.load_state_dict(found[0])
     else:
-        train_on_labels(logging_scorer, train, validation, model, TrainingSettings(epochs=LOGGING_EPOCHS, seed=seed))
+        train_on_labels(logging_scorer, train, validation, model, replace(LOGGING, seed=seed))
         if saved is not None:
             saved.parent.mkdir(parents=True, exist_ok=True)
             save_checkpoint(saved, logging_scorer.state_dict(), {"seed": seed, "fraction": fraction})
