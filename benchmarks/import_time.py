@@ -19,8 +19,7 @@ SCRIPTS = {
     "saferank --help": CLI.format("--help"),
 }
 NAME_HEAVY = (
-    "import atexit, sys\n"
-    f"atexit.register(lambda: print(*sorted(set(sys.modules) & set({HEAVY})), file=sys.stderr))\n"
+    f"import atexit, sys\natexit.register(lambda: print(*sorted(set(sys.modules) & set({HEAVY})), file=sys.stderr))\n"
 )
 
 

@@ -15,9 +15,7 @@ class Ran(NamedTuple):
     err: str
 
 
-def run_here(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Ran:
+def run_here(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
     """Call the entry point, 80 columns wide."""
     monkeypatch.setattr(sys, "argv", ["saferank", *arguments])
     monkeypatch.setenv("COLUMNS", "80")
@@ -29,15 +27,11 @@ def run_here(
 
 def run_python(*arguments: str) -> Ran:
     """Run a Python process of its own."""
-    done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
 def cells(out: str) -> dict[str, list[str]]:
     """Rows of a printed table: the first cell names the row."""
-    rows = [
-        [cell.strip() for cell in line.strip("│┃").split("│")] for line in out.splitlines() if "│" in line
-    ]
+    rows = [[cell.strip() for cell in line.strip("│┃").split("│")] for line in out.splitlines() if "│" in line]
     return {row[0]: row[1:] for row in rows}

@@ -10,14 +10,10 @@ from tests.cli.running import cells, run_here
 
 
 def part(lengths: list[int], labels: list[float]) -> RankingData:
-    return RankingData(
-        np.zeros((len(labels), 3), np.float32), np.cumsum([0, *lengths]), np.array(labels, np.float32)
-    )
+    return RankingData(np.zeros((len(labels), 3), np.float32), np.cumsum([0, *lengths]), np.array(labels, np.float32))
 
 
-def show(
-    shown: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> dict[str, list[str]]:
+def show(shown: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
     monkeypatch.setattr(dataset, "load_dataset", lambda _: shown)
     ran = run_here(["data", "by-hand"], monkeypatch, capsys)
     assert (ran.exit_code, ran.err) == (0, "")
@@ -41,9 +37,7 @@ def test_by_hand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert rows["queries without relevant document"] == ["1 (33.3%)", "1 (100.0%)", "0 (0.0%)"]
 
 
-def test_labels_that_are_no_grades(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_that_are_no_grades(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     many = part([20], list(np.arange(20) / 4))
     rows = show(Dataset("clicks", many, many, many), monkeypatch, capsys)
     assert rows["labels above 0"] == ["95.0%"] * 3
@@ -57,9 +51,7 @@ def test_without_labels(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     assert ran == (1, "", "Error: test.txt: has no labels, and this needs them.\n")
 
 
-def test_synthetic_fits_80_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_synthetic_fits_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     ran = run_here(["data", "synthetic:small"], monkeypatch, capsys)
     assert ran.exit_code == 0
     assert "synthetic:small" in ran.out
@@ -67,9 +59,7 @@ def test_synthetic_fits_80_columns(
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
-def test_letor_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_letor_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for file, labels in (("train.txt", (0, 1)), ("vali.txt", (2,)), ("test.txt", (0,))):
         lines = [f"{label} qid:1 1:0.5 2:{label}\n" for label in labels]
         (tmp_path / file).write_text("".join(lines))
@@ -80,9 +70,7 @@ def test_letor_folder(
     assert rows["label 1"] == ["50.0%", "0.0%", "0.0%"]
 
 
-def test_no_such_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_such_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     ran = run_here(["data", str(tmp_path / "nowhere")], monkeypatch, capsys)
     assert ran.exit_code in (1, 2)
     assert ran.err.startswith("Error: ")

@@ -49,9 +49,7 @@ def test_installed_command() -> None:
     assert done.stdout == f"saferank {saferank.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "statement", ["import saferank", "import saferank.metrics", "import saferank.cli.main"]
-)
+@pytest.mark.parametrize("statement", ["import saferank", "import saferank.metrics", "import saferank.cli.main"])
 def test_import_is_light(statement: str) -> None:
     ran = run_python("-c", f"import sys; {statement}; {NAME_HEAVY}")
     assert ran.err == "heavy:\n"
@@ -87,9 +85,7 @@ def test_error_of_a_user_is_one_line_and_no_stack_trace() -> None:
         (UsageError("no such preset."), 2, "Error: no such preset.\n"),
         (SaferankError("[red] is not markup here"), 1, "Error: [red] is not markup here\n"),
         (
-            DataError(
-                "got 0, but positions count from 1.", file="a" * 90 + ".parquet", row=4, column="position"
-            ),
+            DataError("got 0, but positions count from 1.", file="a" * 90 + ".parquet", row=4, column="position"),
             1,
             "Error: " + "a" * 90 + ".parquet, row 4, column 'position': got 0, but positions count from 1.\n",
         ),

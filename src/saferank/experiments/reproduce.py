@@ -96,7 +96,7 @@ def parse_interactions(text: str) -> tuple[int, ...]:
             points = np.array([float(part) for part in text.split(",")])
     except ValueError:
         points = np.array([])
-    if len(points) == 0 or points.min() < 1 or points.max() > 1e15:
+    if len(points) == 0 or not np.all((points >= 1) & (points <= 1e15)):
         raise UsageError(f"interactions {text!r} cannot be read; write 1e2:1e9:25 (log-spaced) or 400,1e6.")
     return tuple(dict.fromkeys(round(point) for point in points))
 

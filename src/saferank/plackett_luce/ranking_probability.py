@@ -44,7 +44,7 @@ def log_probability(scores: ArrayLike, offsets: ArrayLike, rankings: ArrayLike) 
 @jit
 def relative_weights(scores: Array) -> Array:
     """Return exp(scores) relative to the largest; finite scores over 600 below it count as 600 below."""
-    w = np.exp(np.maximum(scores - np.max(scores), -600.0))
+    w: Array = np.exp(np.maximum(scores - np.max(scores), -600.0))
     for d in range(len(w)):
         if scores[d] == -np.inf:
             w[d] = 0.0

@@ -24,7 +24,7 @@ def demo_figure(production: float, results: dict[tuple[str, int], float]) -> alt
     low = min(production, *results.values()) - 0.02
     high = max(production, *results.values()) + 0.02
     scale = alt.Scale(domain=[low, high], zero=False)
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart({"values": rows}).encode(
         x=alt.X("log:N", sort=list(sizes.values()), title=None, axis=alt.Axis(labelAngle=0, labelFontSize=13)),
         xOffset=alt.XOffset("method:N", sort=methods),
         y=alt.Y("ndcg:Q", scale=scale, title="NDCG@5 on unseen queries"),
@@ -32,15 +32,16 @@ def demo_figure(production: float, results: dict[tuple[str, int], float]) -> alt
     color = alt.Color("method:N", scale=alt.Scale(domain=methods, range=colours), title=None, sort=methods)
     stems = base.mark_rule(strokeWidth=5).encode(color=color, y2=alt.datum(production))
     points = base.mark_point(filled=True, size=220, opacity=1).encode(color=color)
-    labels = base.mark_text(dx=26, fontSize=13, color=INK).encode(text="change:N")
-    line = alt.Chart(alt.Data(values=[{"ndcg": production}])).encode(y=alt.Y("ndcg:Q", scale=scale))
+    labels = base.mark_text(align="left", dx=12, fontSize=13, color=INK).encode(text="change:N")
+    line = alt.Chart({"values": [{"ndcg": production}]}).encode(y=alt.Y("ndcg:Q", scale=scale))
     rule = line.mark_rule(color=INK, strokeDash=[5, 4])
     name = line.mark_text(align="left", dx=4, dy=-8, fontSize=13, color=INK).encode(
         x=alt.value(0), text=alt.value("production ranker")
     )
-    return (
+    chart: alt.LayerChart = (
         alt.layer(stems, rule, points, labels, name)
         .properties(width=560, height=320, background="white", padding=12)
         .configure_legend(labelFontSize=13, orient="top")
         .configure_view(stroke=None)
     )
+    return chart

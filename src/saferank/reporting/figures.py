@@ -14,7 +14,7 @@ from saferank.experiments.summary import DELTA, LABELS, Curve, Metric, Source, r
 if TYPE_CHECKING:
     import altair as alt
 
-    Figure: TypeAlias = alt.HConcatChart | alt.VConcatChart
+    Figure: TypeAlias = alt.HConcatChart | alt.VConcatChart | alt.LayerChart
 
 LOW_DATA = 100_000
 """Up to this N goes the zoom."""

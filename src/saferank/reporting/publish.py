@@ -7,14 +7,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
-from saferank.experiments.summary import findings, findings_markdown, matches, matches_markdown, results_table
+from saferank.experiments.summary import Metric, findings, findings_markdown, matches, matches_markdown, results_table
 from saferank.reporting.figures import ablation_figure, main_figure, save_figure
 
 
 def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.01, ablation: bool = False) -> None:
     """Write table, figures and findings of both metrics to the folder, and show those of the expected NDCG."""
     pages = []
-    for metric, name in (("ndcg", "expected under the policy"), ("ndcg_by_score", "ranked by score")):
+    metrics: dict[Metric, str] = {"ndcg": "expected under the policy", "ndcg_by_score": "ranked by score"}
+    for metric, name in metrics.items():
         table = results_table(results, metric=metric, delta=delta)
         parts = [
             f"# NDCG@5, {name}",
