@@ -6,19 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.errors import DataError, UsageError
-from saferank.experiments.summary import (
-    Finding,
-    crossing,
-    findings,
-    findings_markdown,
-    latex_number,
-    matches,
-    matches_markdown,
-    nearest,
-    plain_number,
-    read_results,
-    results_table,
-)
+from saferank.experiments.findings import Finding, findings, findings_markdown
+from saferank.experiments.matches import crossing, matches, matches_markdown
+from saferank.experiments.results import latex_number, nearest, plain_number, read_results
+from saferank.experiments.results_table import results_table
 from tests.experiments.made_up import Row, made_up, table
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from saferank.errors import UsageError
+from saferank.experiments.results import LABELS
 from saferank.experiments.significance import summarise
-from saferank.experiments.summary import LABELS
 from saferank.reporting.figures import METHOD_LINES, ablation_figure, main_figure, save_figure
 from tests.experiments.made_up import DELTAS, LOGGING, made_up, table
 

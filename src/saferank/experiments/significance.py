@@ -16,6 +16,8 @@ from saferank.errors import UsageError
 
 LEVEL = 0.8
 """Confidence of the bands in the paper's figures."""
+SIGNIFICANT = 0.01
+"""Below this p a difference counts, as in the paper."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from saferank.errors import UsageError
+from saferank.experiments.results import DELTA, LABELS, Curve, Metric, Source, read_results
 from saferank.experiments.significance import summarise
-from saferank.experiments.summary import DELTA, LABELS, Curve, Metric, Source, read_results
 
 if TYPE_CHECKING:
     import altair as alt

@@ -7,7 +7,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
-from saferank.experiments.summary import Metric, findings, findings_markdown, matches, matches_markdown, results_table
+from saferank.experiments.findings import findings, findings_markdown
+from saferank.experiments.matches import matches, matches_markdown
+from saferank.experiments.results import Metric
+from saferank.experiments.results_table import results_table
 from saferank.reporting.figures import ablation_figure, main_figure, save_figure
 
 
