@@ -29,7 +29,7 @@ def test_no_command_shows_the_help() -> None:
     assert "saferank data synthetic:small" in CliRunner().invoke(app, []).output
 
 
-@pytest.mark.parametrize("command", ["data", "demo"])
+@pytest.mark.parametrize("command", ["data", "demo", "simulate", "reproduce"])
 def test_every_command_has_help_with_an_example(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0

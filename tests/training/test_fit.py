@@ -218,6 +218,17 @@ def test_objective_and_features_must_be_of_the_same_documents(train: Part, valid
         fit(new_scorer(), train.data, train.objective("naive"), EXAMINATION, validation=wrong, settings=SETTINGS)
 
 
+def test_each_gradient_goes_its_own_way_and_only_the_sampled_ones_look_at_samples(train: Part) -> None:
+    def run(gradient: Gradient, samples: int) -> bytes:
+        scorer = new_scorer()
+        settings = replace(SETTINGS, epochs=1, gradient=gradient, samples=samples)
+        fit(scorer, train.data, train.objective("exposure-crm"), EXAMINATION, settings=settings)
+        return parameters(scorer)
+
+    assert run("exact", 5) == run("exact", 50)
+    assert len({run(gradient, samples) for gradient in ("exact", "reinforce", "pl-rank") for samples in (5, 50)}) == 5
+
+
 def test_an_unknown_gradient(train: Part) -> None:
     settings = replace(SETTINGS, gradient="steepest")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="gradient 'steepest' is unknown; choose exact, reinforce or pl-rank"):

@@ -13,6 +13,7 @@ from saferank import __version__
 from saferank.cli.data import data
 from saferank.cli.demo import demo
 from saferank.cli.reproduce import reproduce
+from saferank.cli.simulate import simulate
 from saferank.errors import SaferankError
 
 INTERRUPTED = 130
@@ -52,14 +53,15 @@ def saferank(
 
     [bold]Start here[/bold]
 
-    [cyan]saferank demo[/cyan]                    learn to rank, before your eyes
-    [cyan]saferank data synthetic:small[/cyan]    what is in a data set made up on the spot
-    [cyan]saferank data MSLR-WEB30K/Fold1[/cyan]  ... in a folder of LETOR files
+    [cyan]saferank demo[/cyan]                  few clicks, many clicks, a price on risk
+    [cyan]saferank data synthetic:small[/cyan]  what is in a data set made up on the spot
+    [cyan]saferank reproduce synthetic:small --quick[/cyan]  the paper, in minutes
     """
 
 
 app.command()(demo)
 app.command()(data)
+app.command()(simulate)
 app.command()(reproduce)
 
 
