@@ -38,7 +38,7 @@ def test_uniform() -> None:
     ],
 )  # fmt: skip
 def test_binomial(n: int, p: float) -> None:
-    draws = np.empty(200_000, np.int64)
+    draws = np.empty(2_000_000, np.int64)
     many(n, p, 1, draws)
     law = stats.binom(n, p)
     # Classes of about equal chance, at most 60: fine near the mode, coarse in the tails.

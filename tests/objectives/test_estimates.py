@@ -56,7 +56,6 @@ def test_action_ips_with_known_propensity_is_unbiased_from_all_rankings_or_from_
         values.append(objective.estimate(objective.probabilities(case.scores, queries)))
     truth = oracle.utility(lists(case.scores), lists(case.relevance), RANKS)
     error = np.std(values) / np.sqrt(len(values))
-    # A query that is never issued counts 0 in all of these sums, with the kept rankings as without.
     assert abs(np.mean(values) - truth) < 5 * error
     assert error < 0.03 * truth
 

@@ -65,3 +65,19 @@ def test_wrong_shapes_are_refused(estimator: Callable[..., Any]) -> None:
         estimator([0.0, 1.0], [0, 2], [1.0, 0.5], [1.0, 1.0], [[[0]]])
     with pytest.raises(ValueError, match="cotangent must have the shape"):
         estimator([0.0, 1.0], [0, 2], [1.0, 0.5], [1.0], [[[0, 1]]])
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("scale", [12.0, 40.0, 90.0])
+def test_peaked_scores_do_not_cancel_the_digits(estimator: Callable[..., Any], scale: float) -> None:
+    rng = np.random.default_rng(3)
+    offsets = np.arange(6) * 20
+    scores, cotangent = rng.normal(size=(2, 100))
+    scores *= scale
+    rankings = sample_rankings(scores, offsets, 5, 2000, rng)
+    examination = 1 / np.arange(1, 6)
+    found = estimator(scores, offsets, examination, cotangent, rankings)
+    exact = exposure_vjp(scores, offsets, examination, cotangent)
+    # Rankings are all but certain: what little varies leaves an error below five times its own spread.
+    assert np.abs(found - exact).max() < 5 * np.abs(cotangent).max() * np.sqrt(np.abs(exact).max() / 2000) + 1e-6
+    assert np.abs(estimator([0.0, -40.0, -41.0], [0, 3], [1.0], [1.0, 2.0, 3.0], np.zeros((1, 9, 1), int))).max() < 1e-9

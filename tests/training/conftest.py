@@ -3,6 +3,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from tests.training.problem import Part, make_part
+
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
@@ -11,3 +13,13 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="package")
+def train() -> Part:
+    return make_part(1)
+
+
+@pytest.fixture(scope="package")
+def validation() -> Part:
+    return make_part(2)

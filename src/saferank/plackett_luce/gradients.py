@@ -16,7 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from saferank._jit import jit
 from saferank.errors import UsageError
 from saferank.plackett_luce.ragged import check_examination, check_offsets, check_scores, over_queries
-from saferank.plackett_luce.ranking_probability import log_probability_vjp, relative_weights, remaining_weights
+from saferank.plackett_luce.ranking_probability import (
+    MOST_SHARED,
+    is_free,
+    log_probability_vjp,
+    relative_weights,
+    remaining_weights,
+)
 
 Array = NDArray[Any]
 
@@ -119,8 +125,14 @@ def _pl_rank_3(
                 reward_from[k] = reward_from[k + 1] + examination[k] * v[ranking[k]]
                 direct += examination[k] / remaining[k]
                 risk += reward_from[k] / remaining[k]
-            all_direct += direct
-            all_risk += risk
+            if everything / remaining[filled - 1] < MOST_SHARED:
+                all_direct += direct
+                all_risk += risk
+            else:
+                for d in range(len(w)):
+                    if is_free(d, ranking, filled):
+                        gradient[d] += w[d] * (v[d] * direct - risk)
+                direct, risk = 0.0, 0.0  # nothing to give back to those that are placed
             direct_here, risk_here = 0.0, 0.0
             for k in range(filled):
                 d = ranking[k]

@@ -14,6 +14,9 @@ from saferank.plackett_luce.ragged import check_offsets, check_scores
 from saferank.plackett_luce.sampling import NOTHING
 
 Array = NDArray[Any]
+MOST_SHARED = 1e6
+"""What all documents have in common is subtracted once for all rankings, and given back to those in one of them. Beyond
+this size, giving back would cancel all digits: such rankings are seen to one by one, at a cost of O(documents)."""
 
 
 def log_probability(scores: ArrayLike, offsets: ArrayLike, rankings: ArrayLike) -> NDArray[np.float64]:
@@ -52,6 +55,15 @@ def relative_weights(scores: Array) -> Array:
 
 
 @jit
+def is_free(document: int, ranking: Array, ranks: int) -> bool:
+    """Return whether the document is at none of the first ranks."""
+    free = True
+    for k in range(ranks):
+        free &= ranking[k] != document
+    return free
+
+
+@jit
 def remaining_weights(w: Array, everything: float, ranking: Array, remaining: Array) -> int:
     """Fill remaining[k], the weight not placed before rank k, and return how many ranks the ranking fills."""
     rest = everything
@@ -61,10 +73,7 @@ def remaining_weights(w: Array, everything: float, ranking: Array, remaining: Ar
         if rest < 1e-4 * everything:  # too much cancelled: sum anew
             rest = 0.0
             for d in range(len(w)):
-                free = True
-                for j in range(k):
-                    free &= ranking[j] != d
-                if free:
+                if is_free(d, ranking, k):
                     rest += w[d]
         remaining[k] = rest
         rest -= w[ranking[k]]
@@ -112,12 +121,18 @@ def log_probability_vjp(
             inverse = 0.0
             for k in range(filled):
                 inverse += 1.0 / remaining[k]
-            unplaced += pull[at] * inverse
+            shared = inverse * everything < MOST_SHARED
+            if shared:
+                unplaced += pull[at] * inverse
+            else:
+                for d in range(length):
+                    if is_free(d, rankings[i], filled):
+                        gradient[d] -= pull[at] * w[d] * inverse
             so_far = 0.0
             for k in range(filled):
                 d = rankings[i, k]
                 so_far += 1.0 / remaining[k]
-                gradient[d] += pull[at] * (1.0 + w[d] * (inverse - so_far))
+                gradient[d] += pull[at] * (1.0 + w[d] * ((inverse if shared else 0.0) - so_far))
             at += 1
         for d in range(length):
             gradient[d] -= w[d] * unplaced

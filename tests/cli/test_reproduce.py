@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run_here
+
+
+@pytest.mark.slow
+def test_a_small_reproduction_writes_table_figures_and_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    methods = "logging,skyline,exposure-ips,exposure-crm"
+    options = ["--methods", methods, "--interactions", "100,1000", "--runs", "1", "--jobs", "1"]
+    ran = run_here(["reproduce", "synthetic:small", *options, "--out", str(tmp_path)], monkeypatch, capsys)
+    assert ran.exit_code == 0, ran.err
+    assert "Exposure CRM" in ran.out
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"results.parquet", "manifest.json", "report.md", "table_ndcg.tex", "figure_ndcg.png"} <= written
+    assert {"figure_ndcg.svg", "figure_ndcg.html", "figure_ndcg_by_score.png"} <= written
+    assert "(a)" in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--methods", "magic"], "unknown method magic; choose from: logging, skyline"),
+        (["--interactions", "lots"], "write 1e2:1e9:25"),
+    ],
+)
+def test_a_wrong_call_ends_with_2_and_says_why(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ran = run_here(["reproduce", "synthetic:small", *options, "--out", str(tmp_path / "x")], monkeypatch, capsys)
+    assert ran.exit_code == 2
+    assert message in ran.err.replace("\n", " ")
+    assert not (tmp_path / "x").exists()
+
+
+def test_help_has_an_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "saferank reproduce synthetic:small --quick" in run_here(["reproduce", "-h"], monkeypatch, capsys).out
