@@ -186,3 +186,8 @@ def test_a_smaller_delta_is_a_larger_risk_by_the_root_of_the_odds(case: Case) ->
 def test_an_unknown_bound(case: Case) -> None:
     with pytest.raises(UsageError, match=r"bound='hoped' is unknown; choose 'paper' or 'proven'\."):
         exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, bound="hoped")  # type: ignore[arg-type]
+
+
+def test_a_document_without_any_logging_exposure_needs_a_floor(case: Case) -> None:
+    with pytest.raises(UsageError, match="the divergence needs a floor above 0"):
+        exposure_crm(case.statistics, np.zeros(case.statistics.documents), EXAMINATION, floor=0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import os
@@ -198,8 +197,7 @@ def _world(run: int) -> Any:
     from saferank.experiments.world import make_world
 
     plan: Plan = _worker["plan"]
-    key = hashlib.sha256(json.dumps([plan.dataset, plan.scorer, plan.fraction, plan.training]).encode()).hexdigest()
-    saved = _worker["folder"] / "logging" / f"run-{run}-{key[:8]}.safetensors"
+    saved = _worker["folder"] / "logging" / f"run-{run}.safetensors"
     return make_world(_dataset(), seed=run, scorer=plan.scorer, fraction=plan.fraction, saved=saved)
 
 

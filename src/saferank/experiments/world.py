@@ -67,14 +67,14 @@ def make_world(
         for part in (dataset.train, dataset.validation)
     )
     logging_scorer = make_scorer(scorer, dataset.train.features.shape[1], seed=seed)
+    made_as = {"dataset": dataset.name, "scorer": scorer, "seed": seed, "fraction": fraction}
     found = None if saved is None else load_checkpoint(saved)
-    if found is not None:
+    if found is not None and found[1] == made_as:
         logging_scorer.load_state_dict(found[0])
     else:
         train_on_labels(logging_scorer, train, validation, model, replace(LOGGING, seed=seed))
         if saved is not None:
-            saved.parent.mkdir(parents=True, exist_ok=True)
-            save_checkpoint(saved, logging_scorer.state_dict(), {"seed": seed, "fraction": fraction})
+            save_checkpoint(saved, logging_scorer.state_dict(), made_as)
     scores = {part: score(logging_scorer, getattr(dataset, part).features) for part in PARTS}
     return World(dataset.train, dataset.validation, dataset.test, model, logging_scorer, scores)
 

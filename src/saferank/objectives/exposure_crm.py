@@ -32,13 +32,17 @@ def exposure_crm(
 
     c = 1 for bound="paper". That is not a bound on the variance once the logged ranking is random, see
     docs/guarantees.md; c = min(K, 1 + Z), bound="proven", is. Holds with probability 1 - delta for position-based
-    clicks, clip = 0, and a policy fixed before the data was seen. In the divergence rho_0 is raised to `floor`.
+    clicks, clip = 0, and a policy fixed before the data was seen. In the divergence rho_0 is raised to `floor`: where
+    that is more than the true one, the risk is understated, so a guarantee needs a known rho_0 and floor = 0.
     """
     estimate = exposure_ips(log, logging_exposure, clip=clip)
     scale = risk_constant(examination, log, bound) * (1.0 - checked_delta(delta)) / delta
     interactions = log.interactions / max(log.total_interactions, 1) ** 2
     per_document = np.repeat(scale * interactions, np.diff(log.offsets))
-    return replace(estimate, spread=per_document / np.maximum(logging_exposure, floor))
+    raised = np.maximum(logging_exposure, floor)
+    if raised.min(initial=1.0) <= 0:
+        raise UsageError("some documents have no logging exposure at all; the divergence needs a floor above 0.")
+    return replace(estimate, spread=per_document / raised)
 
 
 def risk_constant(examination: NDArray[np.float64], log: LogStatistics, bound: Bound) -> NDArray[np.float64]:
