@@ -26,4 +26,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

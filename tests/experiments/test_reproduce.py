@@ -1,12 +1,14 @@
 """The runner: the right jobs, results as they come, a stopped run that goes on."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from saferank.errors import UsageError
+from saferank.errors import SaferankError, UsageError
 from saferank.experiments.reproduce import ABLATION, SCHEMA, Job, Plan, parse_interactions, reproduce
 
 TINY = Plan(
@@ -55,6 +57,28 @@ def test_the_ablation_adds_deltas_to_both_crm_methods_only() -> None:
     assert {delta for method, delta in found if method == "exposure-crm-known"} == {0.01}
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"methods": ("magic",)}, "unknown method magic; choose from: logging, skyline"),
+        ({"scorer": "forest"}, "unknown scorer forest; choose from: linear, mlp"),
+        ({"bound": "provn"}, "unknown bound provn; choose from: paper, proven"),
+        ({"methods": ("logging", "skyline")}, "learn from no clicks"),
+        ({"methods": ("naive",), "ablation": True}, "add it to the methods"),
+        ({"delta": 5.0}, "between 0 and 1; got 5.0"),
+    ],
+)
+def test_a_plan_that_cannot_be_run_says_so_at_once(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        replace(TINY, **change)
+
+
+def test_wrong_data_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(SaferankError, match="no such folder"):
+        reproduce(replace(TINY, dataset=str(tmp_path / "nowhere")), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 class Stopped(Exception):
     pass
 
@@ -81,7 +105,13 @@ def test_a_stopped_run_goes_on_where_it_was_and_ends_with_the_same_results(tmp_p
     seen = []
     again = pq.read_table(reproduce(TINY, tmp_path / "parts", jobs=1, progress=lambda done, *_: seen.append(done)))
     assert seen[0] == 2
+    assert json.loads((tmp_path / "parts/manifest.json").read_text())["seconds"] > 0
+    assert not list((tmp_path / "parts/running").glob("*"))
     assert again.drop_columns(["seconds"]).equals(whole.drop_columns(["seconds"]))
 
+    more = pq.read_table(
+        reproduce(replace(TINY, interactions=(200, 300), methods=("naive",)), tmp_path / "parts", jobs=1)
+    )
+    assert more.num_rows == 5
     with pytest.raises(UsageError, match="holds results of other settings; choose another --out"):
         reproduce(Plan("synthetic:small", ("naive",), (200,)), tmp_path / "parts")

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from saferank.errors import UsageError
+
 if TYPE_CHECKING:
     from saferank.experiments.world import World
 
@@ -20,8 +22,8 @@ METHODS = {"exposure-ips": "IPS: trust the clicks", "exposure-crm": "CRM: price 
 
 def demo(
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="For the data, the clicks and the weights.")] = 0,
-    few: Annotated[float, typer.Option(min=1, help="Logged interactions of the thin log.")] = 100,
-    many: Annotated[float, typer.Option(min=1, help="Logged interactions of the rich log.")] = 1e8,
+    few: Annotated[float, typer.Option(min=1, max=1e15, help="Logged interactions of the thin log.")] = 100,
+    many: Annotated[float, typer.Option(min=1, max=1e15, help="Logged interactions of the rich log.")] = 1e8,
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("saferank-demo"),
 ) -> None:
     """Learn from few clicks and from many, with and without a price on risk.
@@ -34,6 +36,9 @@ def demo(
 
     [cyan]saferank demo --seed 7 --few 200[/cyan]
     """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; name a folder.")
+
     import torch
 
     from saferank.data.dataset import load_dataset

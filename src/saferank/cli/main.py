@@ -72,6 +72,9 @@ def run() -> None:
     except SaferankError as error:
         _print_error("Error:", str(error))
         sys.exit(error.exit_code)
+    except OSError as error:  # a file that cannot be read or written
+        _print_error("Error:", f"{error.filename or 'a file'}: {error.strerror or error}.")
+        sys.exit(1)
     except SystemExit as end:  # Typer turns Ctrl-C into this, without a word
         if end.code == INTERRUPTED:
             _print_error("Interrupted.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console, Group
@@ -11,10 +11,10 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-if TYPE_CHECKING:
-    pass
+from saferank.errors import UsageError
 
-QUICK_INTERACTIONS = "1e2,4e2,1e4,1e6,1e8"
+INTERACTIONS, RUNS = "1e2:1e9:25", 10
+QUICK_INTERACTIONS, QUICK_RUNS = "1e2,4e2,1e4,1e6,1e8", 2
 
 
 def reproduce(
@@ -23,9 +23,15 @@ def reproduce(
     ],
     methods: Annotated[str, typer.Option(help="Which, separated by commas, or [cyan]all[/cyan].")] = "all",
     interactions: Annotated[
-        str, typer.Option(help="Numbers of logged interactions: FIRST:LAST:POINTS (log-spaced), or a list.")
-    ] = "1e2:1e9:25",
-    runs: Annotated[int, typer.Option(min=1, help="Independent runs: logging policy, clicks, weights.")] = 10,
+        str | None,
+        typer.Option(
+            help="Numbers of logged interactions: FIRST:LAST:POINTS (log-spaced), or a list.", show_default=INTERACTIONS
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Independent runs: logging policy, clicks, weights.", show_default=str(RUNS)),
+    ] = None,
     delta: Annotated[float, typer.Option(help="Chance that the bound may fail, for the CRM methods.")] = 0.01,
     ablation: Annotated[bool, typer.Option("--ablation", help="Also CRM with delta from 0.1 to 1e-5.")] = False,
     scorer: Annotated[str, typer.Option(help="linear or mlp.")] = "mlp",
@@ -36,7 +42,7 @@ def reproduce(
     ] = False,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"2 runs at N = {QUICK_INTERACTIONS}, 10 epochs at most.")
+        bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs at N = {QUICK_INTERACTIONS}, 10 epochs at most.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for results, table and figures.")] = Path("reproduction"),
 ) -> None:
@@ -50,29 +56,28 @@ def reproduce(
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
     """
-    from saferank.errors import UsageError
     from saferank.experiments.methods import METHODS
     from saferank.experiments.reproduce import Plan, parse_interactions
     from saferank.experiments.reproduce import reproduce as run
     from saferank.reporting.publish import publish
 
-    chosen = METHODS if methods == "all" else tuple(methods.split(","))
-    if unknown := set(chosen) - {*METHODS, "exposure-crm-known"}:
-        raise UsageError(f"unknown method {', '.join(sorted(unknown))}; choose from: {', '.join(METHODS)}.")
+    chosen = METHODS if methods == "all" else tuple(name.strip() for name in methods.split(","))
     if known_logging_policy:
         chosen = tuple(dict.fromkeys([*chosen, "exposure-crm-known"]))
     plan = Plan(
         dataset=data,
         methods=chosen,
-        interactions=parse_interactions(QUICK_INTERACTIONS if quick else interactions),
-        runs=2 if quick else runs,
+        interactions=parse_interactions(interactions or (QUICK_INTERACTIONS if quick else INTERACTIONS)),
+        runs=runs or (QUICK_RUNS if quick else RUNS),
         delta=delta,
         ablation=ablation,
         scorer=scorer,
-        bound=bound,
+        bound=bound,  # type: ignore[arg-type]  # checked by Plan
         training={"epochs": 10} if quick else {},
     )
-    console = Console()
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; name a folder.")
+    console, status = Console(), Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
@@ -84,6 +89,6 @@ def reproduce(
         bar.update(task, completed=done, total=total, description="Learning")
         now_running.plain = "".join(f"  {name}\n" for name in running)
 
-    with Live(Group(bar, now_running), console=console, transient=True):
+    with Live(Group(bar, now_running), console=status, transient=True):
         results = run(plan, out, jobs=jobs, progress=show)
     publish(results, out, console, delta=delta, ablation=ablation)

@@ -13,6 +13,7 @@ from saferank.experiments.results import (
     Curve,
     Metric,
     Source,
+    differences,
     plain_number,
     read_results,
 )
@@ -36,19 +37,20 @@ def matches(source: Source, metric: Metric = "ndcg", *, tolerance: float = 1e-3,
     """Interactions that each method needs to match the logging policy, and the saving against exposure IPS.
 
     The smallest N from which on, to the end of the grid, the mean over runs is at least the logging policy's minus
-    `tolerance`. Between two points of the grid the mean is interpolated linearly in log N. A later dip counts: a
+    `tolerance`, each run against the logging policy of its own. Between two points of the grid the mean is interpolated linearly in log N. A later dip counts: a
     method that falls back below has not matched. The tolerance keeps noise about the logging policy's value, where a
     safe method stays by design, from counting as a dip.
     """
     results = read_results(source, metric)
     found = []
     for dataset in results.datasets:
-        logging = results.constant(dataset, "logging")
-        if not len(logging):
-            continue
-        curves = {method: results.curve(dataset, method, delta) for method in LABELS}
-        learned = {method: curve for method, curve in curves.items() if max(curve, default=0) > 0}
-        points = {method: crossing(curve, float(logging.mean()) - tolerance) for method, curve in learned.items()}
+        logging = results.run_curve(dataset, "logging").get(0, {})
+        points = {}
+        for method in LABELS:
+            curve = results.run_curve(dataset, method, delta)
+            gaps = {n: differences(runs, logging) for n, runs in curve.items() if n > 0 and runs.keys() & logging}
+            if gaps:
+                points[method] = crossing(gaps, -tolerance)
         for method, (n, when) in points.items():
             base, base_when = points.get("exposure-ips", (math.nan, "before"))
             bounded = when != "never" and base_when != "before" and method != "exposure-ips"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -70,9 +71,16 @@ def simulate_logs(world: World, interactions: int, seed: int) -> Logs:
 
 
 def learn(
-    method: str, world: World, logs: Logs | None, seed: int, settings: MethodSettings, training: TrainingSettings
+    method: str,
+    world: World,
+    logs: Logs | None,
+    seed: int,
+    settings: MethodSettings,
+    training: TrainingSettings,
+    *,
+    checkpoint: Path | None = None,
 ) -> torch.nn.Module:
-    """Learn from the log, and return the scorer. `logging` and `skyline` need no log."""
+    """Learn from the log, and return the scorer. `logging` and `skyline` need no log; for `checkpoint` see `fit`."""
     if method == "logging":
         return world.logging_scorer
     scorer = make_scorer(settings.scorer, world.train.features.shape[1], seed=seed + 1000)
@@ -98,6 +106,7 @@ def learn(
         validation=(world.validation, judge),
         settings=training,
         keep_start=known,
+        checkpoint=checkpoint,
     )
     return scorer
 

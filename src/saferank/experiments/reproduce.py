@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,8 +21,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from saferank import __version__
-from saferank.data.dataset import load_dataset
-from saferank.errors import UsageError
+from saferank.data.dataset import Dataset, load_dataset
+from saferank.errors import SaferankError, UsageError
+from saferank.experiments.methods import METHODS, MethodSettings, evaluate, learn, simulate_logs
+from saferank.experiments.prepared import load_prepared, save_prepared
+from saferank.experiments.world import make_world, prepare
+from saferank.objectives.exposure_crm import Bound
+from saferank.plackett_luce.ragged import core_count
+from saferank.scorers import SCORERS
+from saferank.training.fit import TrainingSettings
 
 CRM = ("action-crm", "exposure-crm", "exposure-crm-known")
 ABLATION = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
@@ -50,11 +59,32 @@ class Plan:
     ablation: bool = False
     """Also both CRM methods at the values of delta in ABLATION."""
     scorer: str = "mlp"
-    bound: str = "paper"
+    bound: Bound = "paper"
     fraction: float = 0.03
     """Share of the training queries whose labels the logging policy is trained on."""
     training: dict[str, Any] = field(default_factory=dict)
     """Changes to the defaults of TrainingSettings."""
+
+    def __post_init__(self) -> None:
+        for what, given, choice in (
+            ("method", self.methods, (*METHODS, "exposure-crm-known")),
+            ("scorer", (self.scorer,), SCORERS),
+            ("bound", (self.bound,), ("paper", "proven")),
+        ):
+            if unknown := [name for name in given if name not in choice]:
+                raise UsageError(f"unknown {what} {', '.join(unknown)}; choose from: {', '.join(choice)}.")
+        if not set(self.methods) - {"logging", "skyline"}:
+            raise UsageError("logging and skyline learn from no clicks; add a method that does, or choose all.")
+        if self.ablation and "exposure-crm" not in self.methods:
+            raise UsageError("the ablation varies the delta of exposure-crm; add it to the methods.")
+        if not 0 < self.delta < 1:
+            raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {self.delta}.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What results must have in common to stand in one table; methods, N and runs may be added to it."""
+        extendable = ("methods", "interactions", "runs", "delta", "ablation")
+        return {name: value for name, value in asdict(self).items() if name not in extendable}
 
     def jobs(self) -> list[Job]:
         """Return the jobs, run after run, the cheap ones first."""
@@ -109,43 +139,48 @@ def reproduce(
 ) -> Path:
     """Run what is left of the plan and return the path of results.parquet, which grows as results come.
 
-    A folder that holds results of another plan is refused. `progress(done, all, running)` is called at each change.
+    Results of the same data, scorer, bound and training are added to; a folder of others is refused.
+    `progress(done, all, running)` is called at each change.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     results, manifest = folder / "results.parquet", folder / "manifest.json"
-    described: dict[str, Any] = {"plan": asdict(plan), "version": __version__}
-    if manifest.exists() and json.loads(manifest.read_text())["plan"] != json.loads(json.dumps(asdict(plan))):
-        raise UsageError(f"{folder} holds results of other settings; choose another --out, or remove it.")
-    _write_text(manifest, json.dumps(described, indent=2))
-    rows = pq.read_table(results).to_pylist() if results.exists() else []
+    described: dict[str, Any] = {"plan": asdict(plan), "settings": plan.settings, "version": __version__}
+    rows: list[dict[str, Any]] = []
+    seconds = 0.0
+    if results.exists():
+        known = json.loads(manifest.read_text())
+        if [known["settings"], known["version"]] != [described["settings"], __version__]:
+            raise UsageError(f"{folder} holds results of other settings; choose another --out, or remove it.")
+        seconds = known["seconds"]
+        rows = pq.read_table(results).to_pylist()
     have = {(row["method"], row["interactions"], row["delta"], row["run"]) for row in rows}
     everything = plan.jobs()
     todo = [job for job in everything if (job.method, job.interactions, job.delta, job.run) not in have]
-    workers = jobs or len(os.sched_getaffinity(0))
+    described["jobs"] = jobs or core_count()
+    dataset = prepare(load_dataset(plan.dataset)) if todo else None
+    folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    if todo:
-        for row in _run(plan, todo, folder, workers, len(everything), progress):
+    if dataset is not None:
+        for row in _run(plan, dataset, todo, folder, described["jobs"], len(everything), progress):
             rows.append(row)
             _write_table(results, rows)
-    described["seconds"] = json.loads(manifest.read_text()).get("seconds", 0.0) + time.perf_counter() - started
-    described["jobs"] = workers
-    _write_text(manifest, json.dumps(described, indent=2))
+            described["seconds"] = seconds + time.perf_counter() - started
+            _write_text(manifest, json.dumps(described, indent=2))
     return results
 
 
 def _run(
     plan: Plan,
+    dataset: Dataset,
     todo: list[Job],
     folder: Path,
     workers: int,
     total: int,
     progress: Callable[[int, int, list[str]], None] | None,
 ) -> Iterator[dict[str, Any]]:
-    from saferank.experiments.prepared import save_prepared
-    from saferank.experiments.world import prepare
-
+    for left_over in folder.glob("data-*"):  # of a run that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix="data-") as scratch:
-        save_prepared(prepare(load_dataset(plan.dataset)), Path(scratch))
+        save_prepared(dataset, Path(scratch))
         pool = ProcessPoolExecutor(
             min(workers, len(todo)),
             mp_context=multiprocessing.get_context("spawn"),
@@ -167,7 +202,11 @@ def _run(
                     del running[future]
                     done += 1
                     yield future.result()
+        except BrokenProcessPool:
+            raise SaferankError("a worker process died, most likely for want of memory; try --jobs 1.") from None
         finally:
+            for process in list(pool._processes.values()):  # what they were at is started anew another time
+                process.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -187,15 +226,11 @@ def _start_worker(plan: Plan, data: str, folder: str) -> None:
 
 @lru_cache(maxsize=1)
 def _dataset() -> Any:
-    from saferank.experiments.prepared import load_prepared
-
     return load_prepared(_worker["plan"].dataset, _worker["data"])
 
 
 @lru_cache(maxsize=1)
 def _world(run: int) -> Any:
-    from saferank.experiments.world import make_world
-
     plan: Plan = _worker["plan"]
     saved = _worker["folder"] / "logging" / f"run-{run}.safetensors"
     return make_world(_dataset(), seed=run, scorer=plan.scorer, fraction=plan.fraction, saved=saved)
@@ -203,28 +238,25 @@ def _world(run: int) -> Any:
 
 @lru_cache(maxsize=1)
 def _logs(run: int, interactions: int) -> Any:
-    from saferank.experiments.methods import simulate_logs
-
     return simulate_logs(_world(run), interactions, run)
 
 
 def _work(job: Job) -> dict[str, Any]:
-    from saferank.experiments.methods import MethodSettings, evaluate, learn
-    from saferank.training.fit import TrainingSettings
-
     plan: Plan = _worker["plan"]
     started = time.perf_counter()
     known = job.method.endswith("-known")
     settings = MethodSettings(
         delta=plan.delta if job.delta is None else job.delta,
-        bound="proven" if plan.bound == "proven" else "paper",
+        bound=plan.bound,
         known_logging_policy=known,
         scorer=plan.scorer,
     )
     world = _world(job.run)
     logs = _logs(job.run, job.interactions) if job.interactions else None
     training = TrainingSettings(**plan.training)
-    scorer = learn(job.method.removesuffix("-known"), world, logs, job.run, settings, training)
+    checkpoint = _worker["folder"] / "running" / f"{job}.safetensors".replace(" ", "-")
+    scorer = learn(job.method.removesuffix("-known"), world, logs, job.run, settings, training, checkpoint=checkpoint)
+    checkpoint.unlink(missing_ok=True)
     ndcg, by_score = evaluate(scorer, world.test)
     return {
         "dataset": plan.dataset,
@@ -243,5 +275,5 @@ def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def _write_text(path: Path, text: str) -> None:
     temporary = path.with_suffix(".partial")
-    temporary.write_text(text + "\n")
+    temporary.write_text(text + "\n", encoding="utf-8")
     temporary.replace(path)

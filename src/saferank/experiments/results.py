@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,8 +18,12 @@ from saferank.errors import DataError, UsageError
 
 Metric = Literal["ndcg", "ndcg_by_score"]
 Source: TypeAlias = pa.Table | Path | str
+Runs: TypeAlias = dict[int, float]
+"""Run -> its metric, in rising order."""
 Curve: TypeAlias = dict[int, NDArray[np.float64]]
 """Number of interactions -> the metric of each run, in rising order."""
+RunCurve: TypeAlias = dict[int, Runs]
+"""A curve that still knows which run is which: methods are compared run by run, see `aligned`."""
 
 KNOWN = "exposure-crm-known"
 LABELS = {
@@ -40,24 +45,33 @@ class Results:
     """One metric of results.parquet, by data set, method, delta and number of interactions."""
 
     metric: Metric
-    values: dict[tuple[str, str, float], Curve]
+    runs: dict[tuple[str, str, float], RunCurve]
     """(dataset, method, delta) -> curve; delta is NaN-free: 0 stands for a method that has none."""
+
+    @cached_property
+    def values(self) -> dict[tuple[str, str, float], Curve]:
+        """The same without the names of the runs."""
+        return {key: _values(curve) for key, curve in self.runs.items()}
 
     @property
     def datasets(self) -> list[str]:
         """Names of the data sets, as they first appear."""
-        return list(dict.fromkeys(dataset for dataset, _, _ in self.values))
+        return list(dict.fromkeys(dataset for dataset, _, _ in self.runs))
 
     def deltas(self, dataset: str, method: str) -> list[float]:
         """The method's values of delta, falling."""
-        return sorted((d for name, of, d in self.values if (name, of) == (dataset, method)), reverse=True)
+        return sorted((d for name, of, d in self.runs if (name, of) == (dataset, method)), reverse=True)
 
     def curve(self, dataset: str, method: str, delta: float = DELTA) -> Curve:
         """The method's runs at each N; for a method with several deltas those of the one nearest to `delta`."""
+        return _values(self.run_curve(dataset, method, delta))
+
+    def run_curve(self, dataset: str, method: str, delta: float = DELTA) -> RunCurve:
+        """The same as `curve`, with the names of the runs."""
         deltas = self.deltas(dataset, method)
         if not deltas:
             return {}
-        return self.values[dataset, method, min(deltas, key=lambda d: abs(math.log(max(d, 1e-300) / delta)))]
+        return self.runs[dataset, method, min(deltas, key=lambda d: abs(math.log(max(d, 1e-300) / delta)))]
 
     def constant(self, dataset: str, method: str) -> NDArray[np.float64]:
         """The runs of a method that learns from no clicks (logging, skyline); empty if there are none."""
@@ -74,7 +88,7 @@ def read_results(source: Source, metric: Metric = "ndcg") -> Results:
     for name in names:
         if name not in table.column_names:
             raise DataError("the column is missing; was this written by `saferank reproduce`?", file=file, column=name)
-    runs: dict[tuple[str, str, float], dict[int, dict[int, float]]] = {}
+    runs: dict[tuple[str, str, float], RunCurve] = {}
     for row, (dataset, method, interactions, delta, run, value) in enumerate(
         zip(*(table.column(name).to_pylist() for name in names), strict=True)
     ):
@@ -87,11 +101,27 @@ def read_results(source: Source, metric: Metric = "ndcg") -> Results:
         if run in cell:
             raise DataError(f"run {run} of {method} at N = {interactions} is there twice.", file=file, row=row)
         cell[run] = value
-    curves = {
-        key: {n: np.array([by_n[n][run] for run in sorted(by_n[n])]) for n in sorted(by_n)}
-        for key, by_n in runs.items()
-    }
-    return Results(metric, curves)
+    ordered = {key: {n: dict(sorted(curve[n].items())) for n in sorted(curve)} for key, curve in runs.items()}
+    return Results(metric, ordered)
+
+
+def _values(curve: RunCurve) -> Curve:
+    return {n: np.array(list(runs.values())) for n, runs in curve.items()}
+
+
+def aligned(*samples: Runs) -> list[NDArray[np.float64]]:
+    """The values of those runs that all samples have, in the same order: to be compared run by run.
+
+    Each run has a logging policy of its own, which moves all methods of that run together.
+    """
+    common = sorted(set.intersection(*(set(runs) for runs in samples)))
+    return [np.array([runs[run] for run in common], dtype=np.float64) for runs in samples]
+
+
+def differences(runs: Runs, reference: Runs) -> NDArray[np.float64]:
+    """How far above the reference each run is that both have."""
+    values, base = aligned(runs, reference)
+    return values - base
 
 
 def nearest(grid: Iterable[int], interactions: float, *, factor: float = math.inf) -> int | None:

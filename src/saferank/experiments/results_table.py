@@ -74,7 +74,7 @@ class ResultsTable:
             "same": r"$^{\star}$",
             "": "",
         }
-        heads = [dataset.replace("_", r"\_") for dataset in datasets]
+        heads = [_latex_text(dataset) for dataset in datasets]
         names = " & ".join(rf"\multicolumn{{{span}}}{{c}}{{{h}}}" for h, span in zip(heads, spans, strict=True))
         rules = " ".join(rf"\cmidrule(lr){{{end - span + 1}-{end}}}" for end, span in zip(ends, spans, strict=True))
         lines = [
@@ -98,6 +98,12 @@ class ResultsTable:
         counts = {cell.summary.runs for cells in self.rows.values() for cell in cells if cell is not None}
         low, high = min(counts), max(counts)
         return f"{low} run{'s' if low > 1 else ''}" if low == high else f"{low} to {high} runs"
+
+
+def _latex_text(text: str) -> str:
+    """Return the text with LaTeX's special characters escaped."""
+    named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return text.translate(str.maketrans({**{c: rf"\{c}" for c in "%&#_${}"}, **named}))
 
 
 def _cell(cell: Cell | None, bold: str, deviation: str, marks: dict[str, str]) -> str:

@@ -41,7 +41,10 @@ class World:
 
 
 def prepare(dataset: Dataset) -> Dataset:
-    """Tame heavy tails, scale per query, and leave test queries without a relevant document out, as the paper does."""
+    """Tame heavy tails and scale per query; leave out test queries without a relevant document.
+
+    Leaving them out is what the later code of the paper's authors does.
+    """
     train, validation = (part.log1p().scaled_per_query() for part in (dataset.train, dataset.validation))
     return Dataset(dataset.name, train, validation, dataset.test.with_relevant_document().log1p().scaled_per_query())
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.data.log_statistics import LogStatistics
-from saferank.objectives.action_ips import action_ips
+from saferank.objectives.action_ips import action_ips, stands_for
 from saferank.objectives.action_objective import ActionObjective
 from saferank.objectives.exposure_crm import checked_delta
 
@@ -19,8 +19,5 @@ def action_crm(
     U-hat_action - sqrt( (1/N) ((1-delta)/delta) d2 ),    d2 = (1/N) sum_i (N_q / M_q) (pi(y_i) / pi_0(y_i))^2
     """
     estimate = action_ips(log, propensity, clip=clip)
-    assert log.rankings is not None
-    retained = np.diff(estimate.bounds)
-    stands_for = (log.interactions / np.maximum(retained, 1))[log.rankings.query]
     scale = (1.0 - checked_delta(delta)) / delta / max(log.total_interactions, 1) ** 2
-    return replace(estimate, spread=scale * stands_for / propensity**2)
+    return replace(estimate, spread=scale * stands_for(log) / propensity**2)

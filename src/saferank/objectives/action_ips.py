@@ -19,9 +19,14 @@ def action_ips(log: LogStatistics, propensity: NDArray[np.float64], *, clip: flo
         raise UsageError("action-based methods need individual rankings; make the statistics with keep_rankings.")
     if np.any(np.diff(log.rankings.query) < 0):
         raise UsageError("the log's single rankings must lie query after query; sort them.")
-    retained = np.bincount(log.rankings.query, minlength=log.queries)
-    stands_for = (log.interactions / np.maximum(retained, 1))[log.rankings.query]
     clicks = log.rankings.clicks.sum(axis=1, dtype=np.float64)
-    reward = stands_for * clicks / np.maximum(propensity, clip) / max(log.total_interactions, 1)
-    bounds = np.concatenate([[0], np.cumsum(retained)])
+    reward = stands_for(log) * clicks / np.maximum(propensity, clip) / max(log.total_interactions, 1)
+    bounds = np.concatenate([[0], np.cumsum(log.kept)])
     return ActionObjective(log.offsets, bounds, log.rankings.ranking, reward)
+
+
+def stands_for(log: LogStatistics) -> NDArray[np.float64]:
+    """Return N_q / M_q of each kept ranking: how many of the query's interactions it stands for."""
+    if log.rankings is None:
+        return np.empty(0)
+    return (log.interactions / np.maximum(log.kept, 1))[log.rankings.query]

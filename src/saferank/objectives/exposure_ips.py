@@ -10,7 +10,7 @@ from saferank.objectives.exposure_objective import ExposureObjective
 
 
 def training_clip(interactions: int) -> float:
-    """tau = min(10 / sqrt(N), 1): propensities are clipped up to it in training (paper, section 5)."""
+    """tau = min(10 / sqrt(N), 1): propensities are clipped up to it in training (paper, section 6)."""
     return min(10.0 / math.sqrt(max(interactions, 1)), 1.0)
 
 

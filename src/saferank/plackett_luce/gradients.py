@@ -30,7 +30,7 @@ Array = NDArray[Any]
 def reinforce_gradient(
     scores: ArrayLike, offsets: ArrayLike, examination: ArrayLike, cotangent: ArrayLike, rankings: ArrayLike
 ) -> Array:
-    """REINFORCE with the query's average reward as control variate (Williams 1992; Gupta et al. 2023, section 5).
+    """REINFORCE with the query's average reward as control variate (Williams 1992; Gupta et al. 2023, section 6).
 
         mean over rankings y of  (reward(y) - baseline) * d log P(y) / d s,      reward(y) = sum_k e_k v(y_k)
         d log P(y) / d s_d = 1[d in y] - w_d sum_{k <= rank(d)} 1 / D_k

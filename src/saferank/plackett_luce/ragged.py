@@ -31,10 +31,10 @@ def check_scores(scores: ArrayLike) -> Array:
 
 
 def check_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
-    """Return offsets as int64, or raise unless they start at 0 and never fall."""
+    """Return offsets as int64, or raise unless they start at 0 and rise: no query is empty."""
     array = np.ascontiguousarray(offsets, dtype=np.int64)
-    if array.ndim != 1 or len(array) < 1 or array[0] != 0 or np.any(np.diff(array) < 0):
-        raise UsageError("offsets must start at 0 and never fall, with one entry more than there are queries.")
+    if array.ndim != 1 or len(array) < 1 or array[0] != 0 or np.any(np.diff(array) < 1):
+        raise UsageError("offsets must start at 0 and rise, one entry more than queries; no query may be empty.")
     return array
 
 
@@ -46,9 +46,14 @@ def check_examination(examination: ArrayLike, dtype: Any) -> Array:
     return array
 
 
+def core_count() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def thread_count() -> int:
-    """Threads to use: SAFERANK_THREADS, or else the cores that this process may use."""
-    return int(os.environ.get("SAFERANK_THREADS", 0)) or len(os.sched_getaffinity(0))
+    """Threads to use: SAFERANK_THREADS, or else one a core."""
+    return int(os.environ.get("SAFERANK_THREADS", 0)) or core_count()
 
 
 def over_queries(
@@ -90,4 +95,5 @@ def _forget_pool() -> None:
     _pool = None
 
 
-os.register_at_fork(after_in_child=_forget_pool)
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_forget_pool)

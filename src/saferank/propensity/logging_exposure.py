@@ -13,7 +13,7 @@ from saferank.plackett_luce import exposure
 
 
 def estimated_logging_exposure(statistics: LogStatistics, examination: ArrayLike) -> NDArray[np.float64]:
-    """Frequency estimate of the logging exposure (Gupta et al., SIGIR 2023, section 5).
+    """Frequency estimate of the logging exposure (Gupta et al., SIGIR 2023, section 6).
 
         rho_0(d) = sum_k examination[k] * shown(d, k) / N_q,    and 0 where the query was never issued
 

@@ -29,10 +29,10 @@ def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.0
             findings_markdown(findings(results, metric, delta=delta)),
         ]
         pages.append("\n\n".join(parts))
-        (folder / f"table_{metric}.tex").write_text(table.latex() + "\n")
+        (folder / f"table_{metric}.tex").write_text(table.latex() + "\n", encoding="utf-8")
         save_figure(main_figure(results, metric, delta=delta), folder, f"figure_{metric}")
+    (folder / "report.md").write_text("\n\n".join(pages) + "\n", encoding="utf-8")
     if ablation:
         save_figure(ablation_figure(results), folder, "ablation")
-    (folder / "report.md").write_text("\n\n".join(pages) + "\n")
     console.print(Markdown(pages[0]))
     console.print(f"\nTable, figures and findings are in {folder}/", highlight=False)

@@ -25,7 +25,7 @@ class PositionBasedModel:
 
         P(C = 1 | d, k) = examination[k] * relevance(d),    relevance(d) = relevance_slope * label(d) + relevance_noise
 
-    The defaults are the paper's (Gupta et al., SIGIR 2023, section 5), for labels 0 .. 4.
+    The defaults are the paper's (Gupta et al., SIGIR 2023, section 6), for labels 0 .. 4.
     """
 
     examination: NDArray[np.float64] = field(default_factory=inverse_rank)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -71,7 +72,8 @@ def write_raw_log(
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror or error}.", file=path) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            unfinished.unlink()
     return simulator.statistics()
 
 
