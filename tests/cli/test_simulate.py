@@ -15,6 +15,7 @@ from saferank.data import dataset
 from saferank.data.dataset import Dataset
 from saferank.data.ranking_data import RankingData
 from saferank.errors import UsageError
+from saferank.simulation.click_model import PositionBasedModel, inverse_rank
 
 app = typer.Typer()
 app.command()(simulate.simulate)
@@ -74,8 +75,14 @@ def test_options(out: Path) -> None:
         (["--interactions", "1.5"], "--interactions 1.5: must be"),
         (["--interactions", "many"], "--interactions many: must be"),
         (["--interactions", "inf"], "--interactions inf: must be"),
-        (["--interactions", "10", "--examination", "steep"], "--examination steep: write inverse-rank:POWER"),
-        (["--interactions", "10", "--examination", "inverse-rank:x"], "--examination inverse-rank:x: write"),
+        (["--interactions", "10", "--examination", "steep"], "examination steep: write inverse-rank:POWER"),
+        (["--interactions", "10", "--examination", "1,0.5", "--cutoff", "5"], "is for 2 ranks, but the cutoff is 5"),
+        (
+            ["--interactions", "10", "--relevance-slope", "0.3"],
+            "--relevance-slope 0.3 and --relevance-noise 0.2 give label 4 a chance of 1.4; choose them so",
+        ),
+        (["--interactions", "10", "--relevance-noise", "-0.1"], "give label 0 a chance of -0.1;"),
+        (["--interactions", "10", "--relevance-noise", "nan"], "give label 0 a chance of nan;"),
         (["--interactions", "10", "--part", "dev"], "no part is called 'dev'; there are train, validation, test"),
     ],
 )
@@ -83,6 +90,47 @@ def test_wrong_calls(arguments: list[str], message: str, out: Path) -> None:
     with pytest.raises(UsageError, match=message):
         call(*arguments, "--out", str(out))
     assert not out.exists()
+
+
+def test_examination_as_a_list_and_other_relevance(out: Path) -> None:
+    relevance = "--relevance-slope", "0", "--relevance-noise", "0.8"
+    call("--interactions", "4000", "--out", str(out), "--examination", "1,0.5,0", *relevance)
+    table = pq.read_table(out)
+    position, click = table["position"].to_numpy(), table["click"].to_numpy()
+    assert set(position) == {1, 2, 3}
+    for rank, chance in ((1, 0.8 * 1.0), (2, 0.8 * 0.5), (3, 0.0)):
+        assert abs(click[position == rank].mean() - chance) <= 5 * np.sqrt(chance * (1 - chance) / 4_000)
+
+
+def test_a_log_goes_where_it_can_be_written(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call("--interactions", "10", "--out", str(out.parent / "new" / "folder" / "log.parquet"))
+    assert (out.parent / "new" / "folder" / "log.parquet").is_file()
+
+    def work(_: str) -> Dataset:
+        raise AssertionError("the data is not to be read")
+
+    monkeypatch.setattr(dataset, "load_dataset", work)
+    with pytest.raises(UsageError, match=rf"--out {out.parent} is a folder; name a file, such as .*/log.parquet"):
+        call("--interactions", "10", "--out", str(out.parent))
+    out.write_text("")
+    with pytest.raises(UsageError, match=rf"--out {out}/log: {out} is a file; name a file in a folder"):
+        call("--interactions", "10", "--out", str(out / "log"))
+    with pytest.raises(UsageError, match=rf"{out}/a cannot be made \(Not a directory\); name a file in a folder"):
+        call("--interactions", "10", "--out", str(out / "a" / "log"))
+
+
+def test_seeds_have_a_range(out: Path) -> None:
+    assert "less than or equal to 2147483648" in call(
+        "--interactions", "10", "--out", str(out), "--seed", str(2**31 + 1)
+    )
+    assert not out.exists()
+
+
+def test_help_tells_of_the_test_queries_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = " ".join(call("--help").replace("│", " ").split())
+    assert "Test queries without a relevant document are left out" in said
+    assert "5, or as many as --examination lists" in said
 
 
 def test_the_scores_are_those_of_the_logging_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +150,10 @@ def test_the_scores_are_those_of_the_logging_policy(tmp_path: Path, monkeypatch:
     policy = "--logging-fraction", "0.5", "--seed", "3"
     call("--interactions", "1000", "--out", str(out), "--part", "validation", "--cutoff", "3", *policy)
     assert (asked["fraction"], asked["seed"]) == (0.5, 3)
+    model, papers = asked["click_model"], PositionBasedModel(inverse_rank(3))
+    assert isinstance(model, PositionBasedModel)
+    np.testing.assert_array_equal(model.examination, papers.examination)
+    np.testing.assert_array_equal(model.relevance([0, 4]), papers.relevance([0, 4]))
     table = pq.read_table(out).filter(pc.field("position") == 1)
     assert table.num_rows == 1_000
     assert set(table["document_id"].to_pylist()) == {"d5"}

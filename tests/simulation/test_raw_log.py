@@ -121,3 +121,21 @@ def test_a_file_appears_complete_or_not_at_all(tmp_path: Path) -> None:
         write_raw_log(tmp_path / "no" / "log.parquet", data(), scores(), MODEL, 10, np.random.default_rng(1))
     with pytest.raises(UsageError, match="got 0 interactions"):
         write_raw_log(tmp_path / "log.parquet", data(), scores(), MODEL, 0, np.random.default_rng(1))
+
+
+def test_the_first_error_is_told_even_where_nothing_can_be_cleaned_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"file/log.parquet: cannot be written: .*Not a directory"):
+        write_raw_log(tmp_path / "file" / "log.parquet", data(), scores(), MODEL, 10, np.random.default_rng(1))
+
+    def stop(_: int) -> None:
+        raise KeyboardInterrupt
+
+    def locked(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", locked)
+    with pytest.raises(KeyboardInterrupt):
+        write_raw_log(tmp_path / "log.parquet", data(), scores(), MODEL, 10, np.random.default_rng(1), stop)

@@ -28,12 +28,30 @@ def simulate(
     ],
     interactions: Annotated[str, typer.Option(help="How many times a user issues a query, such as 1e6.")],
     out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
-    part: Annotated[str, typer.Option(help="Whose queries: train, validation or test.")] = "train",
-    seed: Annotated[int, typer.Option(min=0, help="For the logging policy and the log.")] = 0,
-    cutoff: Annotated[int, typer.Option(min=1, help="How many documents are shown at once.")] = 5,
+    part: Annotated[
+        str,
+        typer.Option(
+            help="Whose queries: train, validation or test. Test queries without a relevant document are left out."
+        ),
+    ] = "train",
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="For the logging policy and the log.")] = 0,
+    cutoff: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many documents are shown at once.", show_default="5, or as many as --examination lists"
+        ),
+    ] = None,
     examination: Annotated[
-        str, typer.Option(help="Chance that a rank is looked at; [cyan]inverse-rank:2[/cyan] is 1/rank^2.")
+        str,
+        typer.Option(
+            help="Chance that a rank is looked at: [cyan]inverse-rank:2[/cyan] is 1/rank^2; "
+            "or one a rank, such as [cyan]1,0.5,0.3[/cyan]."
+        ),
     ] = "inverse-rank:2",
+    relevance_slope: Annotated[
+        float, typer.Option(help="What is looked at is clicked with chance slope * label + noise.")
+    ] = 0.025,
+    relevance_noise: Annotated[float, typer.Option(help="Chance of a click on label 0, if looked at.")] = 0.2,
     logging_fraction: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Share of the training queries that the logging policy learns from.")
     ] = 0.03,
@@ -51,17 +69,21 @@ def simulate(
     [cyan]saferank simulate synthetic:small --interactions 1e6 --out log.parquet[/cyan]
     """
     total = _whole_number(interactions)
-    model = _click_model(examination, cutoff)
 
     import numpy as np
 
     from saferank.data.dataset import load_dataset
+    from saferank.simulation.click_model import PositionBasedModel, parse_examination
     from saferank.simulation.raw_log import write_raw_log
+
+    model = PositionBasedModel(parse_examination(examination, cutoff), relevance_slope, relevance_noise)
+    _check_out(out)
 
     with Console(stderr=True).status(f"Reading {name}"):
         dataset = load_dataset(name)
     if part not in dataset.parts:
         raise UsageError(f"no part is called '{part}'; there are {', '.join(dataset.parts)}.")
+    _check_relevance(model, dataset)
     with Console(stderr=True).status("Training the logging policy"):
         data, scores = _logging_policy(dataset, part, logging_fraction, seed, model)
     progress = Progress(
@@ -97,16 +119,27 @@ def _whole_number(text: str) -> int:
     raise UsageError(f"--interactions {text}: must be a whole number from 1 up, such as 1e6.")
 
 
-def _click_model(examination: str, cutoff: int) -> PositionBasedModel:
-    from saferank.simulation.click_model import PositionBasedModel, inverse_rank
-
-    kind, _, power = examination.partition(":")
+def _check_out(out: Path) -> None:
+    """Raise if no file can be written there; make its folder if that is missing."""
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder; name a file, such as {out / 'log.parquet'}.")
     try:
-        if kind == "inverse-rank":
-            return PositionBasedModel(inverse_rank(cutoff, float(power or 2)))
-    except ValueError:
-        pass
-    raise UsageError(f"--examination {examination}: write inverse-rank:POWER, with a power from 0 up.")
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "is a file" if out.parent.is_file() else f"cannot be made ({error.strerror})"
+        raise UsageError(f"--out {out}: {out.parent} {reason}; name a file in a folder.") from error
+
+
+def _check_relevance(model: PositionBasedModel, dataset: Dataset) -> None:
+    """Raise if a label of the data gives no probability; the lowest and the highest tell for all."""
+    labels = [data.require_labels() for data in dataset.parts.values()]
+    for label in (min(float(of.min()) for of in labels), max(float(of.max()) for of in labels)):
+        chance = model.relevance_slope * label + model.relevance_noise
+        if not 0.0 <= chance <= 1.0:
+            raise UsageError(
+                f"--relevance-slope {model.relevance_slope:g} and --relevance-noise {model.relevance_noise:g} give "
+                f"label {label:g} a chance of {chance:g}; choose them so that it lies between 0 and 1."
+            )
 
 
 def _summary(log: LogStatistics, out: Path) -> str:

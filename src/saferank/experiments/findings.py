@@ -55,8 +55,9 @@ def findings(
     """Check the paper's claims (a) to (e), and (f) beyond it, on each data set of the results.
 
     What the words mean: methods are compared run by run, in the runs that all of them have; "clearly below" is by more
-    than `CLEAR` = 0.005, and, from `ENOUGH` = 5 runs on, significantly so (p < 0.01); "near the skyline" is no more than `NEAR` = 0.01 below it; N = 400 and N = 10^9 are the nearest
-    points of the grid within a factor of 2; small N is up to 1,000, large N from 10^7; `tolerance` as in `matches`.
+    than `CLEAR` = 0.005, and, from `ENOUGH` = 5 runs on, significantly so (p < 0.01); "near the skyline" is no
+    more than `NEAR` = 0.01 below it; N = 400 and N = 10^9 are the nearest points of the grid within a factor of 2;
+    small N is up to 1,000, large N from 10^7; `tolerance` as in `matches`.
     """
     results = read_results(source, metric)
     found = []
@@ -163,9 +164,9 @@ def _sooner(needed: dict[float, list[Match]]) -> Verdict:
             f"to within {tolerance:g} CRM {needed_text(crm)}, IPS {needed_text(ips)}, saving {saving_text(crm)}"
         )
         enough = crm.saving is not None and crm.saving >= SAVING
-        # The grid only bounds the saving, or both lie off the same end of it.
-        open_ = crm.at_least or crm.when == ips.when != "at"
-        verdicts.append(None if open_ and not enough else enough)
+        # Could still be enough: the grid only bounds the saving, or both cross beyond the same end of it.
+        undecided = not enough and (crm.at_least or crm.when == ips.when != "at")
+        verdicts.append(None if undecided else enough)
     return verdicts[0], "; ".join(texts)
 
 

@@ -37,9 +37,9 @@ def matches(source: Source, metric: Metric = "ndcg", *, tolerance: float = 1e-3,
     """Interactions that each method needs to match the logging policy, and the saving against exposure IPS.
 
     The smallest N from which on, to the end of the grid, the mean over runs is at least the logging policy's minus
-    `tolerance`, each run against the logging policy of its own. Between two points of the grid the mean is interpolated linearly in log N. A later dip counts: a
-    method that falls back below has not matched. The tolerance keeps noise about the logging policy's value, where a
-    safe method stays by design, from counting as a dip.
+    `tolerance`; each run is compared with its own logging policy. Between two points of the grid the mean is
+    interpolated linearly in log N. A later dip counts: a method that falls back below has not matched. The tolerance
+    keeps noise about the logging policy's value, where a safe method stays by design, from counting as a dip.
     """
     results = read_results(source, metric)
     found = []

@@ -103,7 +103,7 @@ class ResultsTable:
 def _latex_text(text: str) -> str:
     """Return the text with LaTeX's special characters escaped."""
     named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return text.translate(str.maketrans({**{c: rf"\{c}" for c in "%&#_${}"}, **named}))
+    return "".join(named.get(c, rf"\{c}" if c in "%&#_${}" else c) for c in text)
 
 
 def _cell(cell: Cell | None, bold: str, deviation: str, marks: dict[str, str]) -> str:

@@ -19,6 +19,26 @@ def inverse_rank(cutoff: int = 5, power: float = 2.0) -> NDArray[np.float64]:
     return np.arange(1, cutoff + 1, dtype=np.float64) ** -float(power)
 
 
+def parse_examination(text: str, cutoff: int | None = None) -> NDArray[np.float64]:
+    """Examination as a user writes it: `inverse-rank:POWER` (2 if left out), or a probability a rank: `1,0.5,0.3`.
+
+    A list says how many ranks there are, and a cutoff must agree with it; for `inverse-rank` it is 5 unless given.
+    """
+    kind, _, power = text.partition(":")
+    try:
+        if kind == "inverse-rank":
+            return inverse_rank(5 if cutoff is None else cutoff, float(power or 2))
+        listed = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(
+            f"examination {text}: write inverse-rank:POWER, with a power from 0 up, "
+            "or a probability for each rank, such as 1,0.5,0.3."
+        ) from error
+    if cutoff not in (None, len(listed)):
+        raise UsageError(f"examination {text} is for {len(listed)} ranks, but the cutoff is {cutoff}: leave it out.")
+    return check_probabilities("examination", listed)
+
+
 @dataclass(frozen=True, eq=False)
 class PositionBasedModel:
     """Clicks independent given the ranking, with chance examination of the rank times relevance of the document.
