@@ -1,9 +1,9 @@
 """Why CRM falls short of the logging policy at N = 400: whose fault is it? `python benchmarks/small_data.py`.
 
-Exposure CRM on synthetic:mslr10k at N = 400, from a random start, with the logging exposure counted from the log (as in the
-paper) and with the exact one. With fewer interactions than queries, a query's frequencies are those of one ranking: the
-divergence to them is least for a policy that hedges, so what is learned has the right order but is too flat. NDCG@5 on the
-test queries, expected under the policy and by score.
+Exposure CRM on synthetic:mslr10k at N = 400, from a random start, with the logging exposure counted from the log (as
+in the paper) and with the exact one. With fewer interactions than queries, a query's frequencies are those of one
+ranking: the divergence to them is least for a policy that hedges, so what is learned has the right order but is too
+flat. NDCG@5 on the test queries, expected under the policy and by score.
 """
 
 import sys
