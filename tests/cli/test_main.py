@@ -75,7 +75,7 @@ def test_error_of_a_user_is_one_line_and_no_stack_trace() -> None:
     ran = run_python("-c", "from saferank.cli.main import run; run()", "data", "synthetic:tiny")
     assert ran.exit_code == 2
     assert ran.out == ""
-    assert ran.err.startswith("Error: no synthetic data set 'tiny'")
+    assert ran.err.startswith("Error: no synthetic data set is called 'tiny'")
     assert ran.err.count("\n") == 1
 
 
@@ -119,7 +119,7 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     [
         (["dat"], "No such command 'dat'"),
         (["data"], "Missing argument 'DATA'"),
-        (["demo", "--epochs", "0"], "Invalid value for '--epochs'"),
+        (["demo", "--few", "0"], "Invalid value for '--few'"),
         (["demo", "--seed", str(10**30)], "Invalid value for '--seed'"),
     ],
 )

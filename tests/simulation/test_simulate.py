@@ -269,7 +269,7 @@ def test_wrong_calls() -> None:
         simulate([0.0], [0, 1], [0.5], [1.0], 1, rng, keep_rankings=-1)
     with pytest.raises(UsageError, match="2 scores and 1 relevances for 2 documents"):
         simulate([0.0, 0.0], [0, 2], [0.5], [1.0], 1, rng)
-    with pytest.raises(UsageError, match="each with at least one document"):
+    with pytest.raises(UsageError, match="no query may be empty"):
         simulate([0.0], [0, 0, 1], [0.5], [1.0], 1, rng)
     with pytest.raises(UsageError, match=r"relevance\[0\] is 2"):
         simulate([0.0], [0, 1], [2.0], [1.0], 1, rng)

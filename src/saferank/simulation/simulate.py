@@ -71,8 +71,8 @@ class Simulator:
         self.relevance = check_probabilities("relevance", relevance)
         self.examination = check_probabilities("examination", examination)
         self.split_from = split_from
-        if len(self.offsets) < 2 or np.any(np.diff(self.offsets) == 0):
-            raise UsageError("simulation needs at least one query, and each with at least one document.")
+        if len(self.offsets) < 2:
+            raise UsageError("simulation needs at least one query.")
         if not len(self.scores) == len(self.relevance) == self.offsets[-1]:
             raise UsageError(
                 f"{len(self.scores)} scores and {len(self.relevance)} relevances for {self.offsets[-1]} documents."
