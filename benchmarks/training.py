@@ -9,9 +9,9 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import patch
 
 import numpy as np
@@ -31,7 +31,7 @@ from saferank.scorers import make_scorer
 from saferank.simulation.click_model import PositionBasedModel
 from saferank.training import fit as fitting
 from saferank.training.early_stopping import EarlyStopping
-from saferank.training.fit import Epoch, Objective, TrainingSettings, fit
+from saferank.training.fit import Epoch, Gradient, Objective, TrainingSettings, fit
 
 SEEDS = (0, 1)
 MODEL = PositionBasedModel()
@@ -87,11 +87,12 @@ def from_clicks(dataset: Dataset, seed: int, interactions: int) -> Task:
     return Task(dataset.train, dataset.validation, objective, judge, seed)
 
 
-def by_fit(task: Task, settings: TrainingSettings) -> Outcome:
+def by_fit(task: Task, settings: TrainingSettings, around: AbstractContextManager[Any] | None = None) -> Outcome:
     scorer, started = task.scorer(), time.perf_counter()
     validation = task.validation, task.judge
     settings = replace(settings, seed=task.seed)
-    result = fit(scorer, task.train, task.objective, MODEL.examination, validation=validation, settings=settings)
+    with around or nullcontext():
+        result = fit(scorer, task.train, task.objective, MODEL.examination, validation=validation, settings=settings)
     seconds = time.perf_counter() - started
     return Outcome(task.ndcg(scorer), seconds, len(result.history), max(epoch.validation for epoch in result.history))
 
@@ -110,17 +111,20 @@ def by_lbfgs(task: Task, tolerance: float = 1e-5) -> Outcome:
         return linear if objective.spread is None else linear - (torch.from_numpy(objective.spread) @ view**2).sqrt()
 
     def loss() -> float:
+        if time.perf_counter() - started > LBFGS_SECONDS:
+            raise TimeoutError
         optimizer.zero_grad()
         negative = -value(*parts[0])
         negative.backward()  # type: ignore[no-untyped-call]
         return float(negative.detach())
 
     epoch, done = 0, False
-    while not done and time.perf_counter() - started < LBFGS_SECONDS:
-        epoch += 1
-        optimizer.step(loss)  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            done = stopping.update(epoch, float(value(*parts[1])), scorer.state_dict())
+    with suppress(TimeoutError):
+        while not done:
+            optimizer.step(loss)  # type: ignore[no-untyped-call]
+            epoch += 1
+            with torch.no_grad():
+                done = stopping.update(epoch, float(value(*parts[1])), scorer.state_dict())
     scorer.load_state_dict(stopping.best)
     return Outcome(task.ndcg(scorer), time.perf_counter() - started, epoch, stopping.best_value)
 
@@ -216,18 +220,18 @@ def watched(task: Task, settings: TrainingSettings) -> tuple[Outcome, dict[str, 
 
         return wrapper
 
-    with ExitStack() as patches:
-        for owner, attribute in (
-            (fitting, "exposure"),
-            (fitting, "exposure_vjp"),
-            (type(task.scorer()), "forward"),
-            (torch.Tensor, "backward"),
-            (fitting._Problem, "_scores"),
-            (fitting._Problem, "look"),
-            (torch.optim.Adam, "step"),
-        ):
-            patches.enter_context(patch.object(owner, attribute, timed(attribute, getattr(owner, attribute))))
-        outcome = by_fit(task, settings)
+    patches = ExitStack()
+    for owner, attribute in (
+        (fitting, "exposure"),
+        (fitting, "exposure_vjp"),
+        (type(task.scorer()), "forward"),
+        (torch.Tensor, "backward"),
+        (fitting._Problem, "_scores"),
+        (fitting._Problem, "look"),
+        (torch.optim.Adam, "step"),
+    ):
+        patches.enter_context(patch.object(owner, attribute, timed(attribute, getattr(owner, attribute))))
+    outcome = by_fit(task, settings, patches)
     parts = {
         "kernels": spent["exposure"] + spent["exposure_vjp"],
         "matrix products": spent["forward"] + spent["backward"],
@@ -269,7 +273,8 @@ def main() -> int:
         "labels": [from_labels(dataset, seed) for seed in SEEDS],
         "1e6 clicks": [from_clicks(dataset, seed, 10**6) for seed in SEEDS],
     }
-    by_fit(tasks["labels"][0], TrainingSettings(epochs=1))  # compiles
+    for gradient in get_args(Gradient):  # compiles
+        by_fit(tasks["labels"][0], TrainingSettings(epochs=1, gradient=gradient, samples=2))
     ahead = compare_gradients(console, tasks["labels"])
     compare_settings(console, tasks)
     if "--full" in sys.argv[1:]:

@@ -31,7 +31,7 @@ Gradient = Literal["exact", "reinforce", "pl-rank"]
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How to climb. Defaults chosen by `benchmarks/training.py`."""
+    """How to climb; `benchmarks/training.py` measures what the settings do."""
 
     epochs: int = 20
     patience: int = 5
