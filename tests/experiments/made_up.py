@@ -5,18 +5,8 @@ import math
 import numpy as np
 import pyarrow as pa
 
-SCHEMA = pa.schema(
-    [
-        ("dataset", pa.string()),
-        ("method", pa.string()),
-        ("interactions", pa.int64()),
-        ("delta", pa.float64()),
-        ("run", pa.int64()),
-        ("ndcg", pa.float64()),
-        ("ndcg_by_score", pa.float64()),
-        ("seconds", pa.float64()),
-    ]
-)
+from saferank.experiments.reproduce import SCHEMA
+
 LOGGING, SKYLINE = 0.435, 0.479
 DELTAS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
 Row = tuple[str, str, int, float | None, int, float]
