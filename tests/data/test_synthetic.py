@@ -11,7 +11,15 @@ from sklearn.metrics import ndcg_score
 
 from saferank.data.dataset import Dataset, load_dataset
 from saferank.data.ranking_data import RankingData
-from saferank.data.synthetic import FACTS, FEATURE_NAMES, PRESETS, STATISTICS, Preset, synthetic_dataset
+from saferank.data.synthetic import (
+    FACTS,
+    FEATURE_NAMES,
+    PRESETS,
+    STATISTICS,
+    Preset,
+    _draw_lengths,
+    synthetic_dataset,
+)
 from saferank.errors import UsageError
 
 STREAMS = ("body", "anchor", "title", "url", "whole")
@@ -106,11 +114,20 @@ def test_parts_have_nothing_in_common(small: Dataset) -> None:
 
 
 def test_list_lengths(small: Dataset, long_lists: RankingData) -> None:
-    # a gamma distribution of shape 2 has standard deviation mean / sqrt(2)
+    # gamma of shape 2 over gamma of shape 8: variance = mean^2 (2 + 8 - 1) / (2 (8 - 2))
     for lengths, mean in ((small.train.lengths, 40.0), (long_lists.lengths, 120.0)):
-        assert abs(lengths.mean() - mean) < 5 * mean / np.sqrt(2 * len(lengths))
+        assert abs(lengths.mean() - mean) < 5 * mean * np.sqrt(0.75 / len(lengths))
         assert 1 <= lengths.min() < 0.15 * mean
-        assert 3.5 * mean < lengths.max() <= 1_000
+        assert 4.5 * mean < lengths.max() <= 1_000
+
+
+def test_lengths_reach_from_1_to_about_1000() -> None:
+    for seed in range(20):
+        lengths = _draw_lengths(np.random.default_rng(seed), 18_900, 120.0)
+        assert abs(lengths.mean() - 120) < 5 * 120 * np.sqrt(0.75 / len(lengths))
+        assert lengths.min() <= 2
+        assert 850 < lengths.max() <= 1_000
+        assert (lengths == 1_000).mean() < 0.001
 
 
 def test_longest_and_shortest_list() -> None:

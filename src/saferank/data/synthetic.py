@@ -84,9 +84,7 @@ def synthetic_dataset(preset: str, seed: int = 0) -> Dataset:
 
 
 def _make_part(part: str, queries: int, preset: Preset, seed: np.random.SeedSequence, source: str) -> RankingData:
-    shape = 2.0  # of a gamma distribution: skewed as in MSLR, from 1 to about seven times the mean
-    drawn = np.random.default_rng(seed).gamma(shape, preset.mean_length / shape, queries)
-    lengths = np.clip(drawn.round(), 1, LONGEST_LIST).astype(np.int64)
+    lengths = _draw_lengths(np.random.default_rng(seed), queries, preset.mean_length)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     features = np.empty((offsets[-1], len(FEATURE_NAMES)), dtype=np.float32)
     labels = np.empty(offsets[-1], dtype=np.float32)
@@ -103,6 +101,13 @@ def _make_part(part: str, queries: int, preset: Preset, seed: np.random.SeedSequ
         list(threads.map(make_block, starts, seed.spawn(len(starts))))
     query_ids = np.array([f"{part}-{query}" for query in range(queries)])
     return RankingData(features, offsets, labels, query_ids, feature_names=FEATURE_NAMES, source=source)
+
+
+def _draw_lengths(rng: np.random.Generator, queries: int, mean: float) -> NDArray[np.int64]:
+    """Return list lengths: gamma with a mean of its own for each query, so from 1 to some eight times the mean."""
+    shape, tail = 2.0, 8.0
+    drawn = rng.gamma(shape, mean / shape, queries) * (tail - 1.0) / rng.gamma(tail, 1.0, queries)
+    return np.clip(drawn.round(), 1, LONGEST_LIST).astype(np.int64)
 
 
 # What is hidden: queries and traits.
