@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from saferank.errors import UsageError
-from saferank.simulation.click_model import PositionBasedModel, inverse_rank, parse_examination
+from saferank.simulation.click_model import PositionBasedModel
 
 
 def test_the_defaults_are_the_papers() -> None:
@@ -13,8 +13,6 @@ def test_the_defaults_are_the_papers() -> None:
 
 
 def test_other_settings() -> None:
-    np.testing.assert_allclose(inverse_rank(3, 1.0), [1, 1 / 2, 1 / 3])
-    np.testing.assert_array_equal(inverse_rank(2, 0), [1, 1])
     model = PositionBasedModel(np.array([0.9, 0.0]), relevance_slope=0.5, relevance_noise=0.0)
     np.testing.assert_array_equal(model.relevance([0, 1, 2]), [0, 0.5, 1])
 
@@ -30,31 +28,3 @@ def test_probabilities_lie_between_0_and_1() -> None:
         PositionBasedModel(np.array([]))
     with pytest.raises(UsageError, match="examination must be flat"):
         PositionBasedModel(np.ones((2, 2)))
-    with pytest.raises(UsageError, match="got cutoff 0"):
-        inverse_rank(0)
-    with pytest.raises(UsageError, match="got power -1"):
-        inverse_rank(5, -1)
-
-
-def test_examination_in_writing() -> None:
-    np.testing.assert_array_equal(parse_examination("inverse-rank"), inverse_rank(5, 2.0))
-    np.testing.assert_array_equal(parse_examination("inverse-rank:1", 3), [1, 1 / 2, 1 / 3])
-    np.testing.assert_array_equal(parse_examination("1, 0.5,0.3"), [1, 0.5, 0.3])
-    np.testing.assert_array_equal(parse_examination("0.7", 1), [0.7])
-
-
-@pytest.mark.parametrize(
-    "text", ["steep", "", "1,,0.5", "1;0.5", "inverse-rank:x", "inverse-rank:-1", "inverse-rank:nan"]
-)
-def test_examination_that_means_nothing(text: str) -> None:
-    with pytest.raises(UsageError, match=f"^examination {text}: write inverse-rank:POWER, .* such as 1,0.5,0.3"):
-        parse_examination(text)
-
-
-def test_a_list_of_examination_is_checked() -> None:
-    with pytest.raises(UsageError, match=r"examination 1,0.5,0.3 is for 3 ranks, but the cutoff is 5: leave it out"):
-        parse_examination("1,0.5,0.3", 5)
-    with pytest.raises(UsageError, match=r"examination\[1\] is 1.5, but a probability"):
-        parse_examination("1,1.5")
-    with pytest.raises(UsageError, match=r"examination\[0\] is nan"):
-        parse_examination("nan")

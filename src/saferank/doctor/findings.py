@@ -1,0 +1,186 @@
+"""What a log's numbers mean, in plain words: what it can and cannot support, and what to log differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from saferank.data.log_checks import KINDS
+from saferank.doctor.health import Finding, Health, Level
+
+FEW_CHANGES, SOME_CHANGES = 0.01, 0.1
+"""Chance that rank 1 changes between two interactions of a query. Below 1 in 100, documents shown elsewhere than usual
+are the exception even in a query with a hundred interactions; from 1 in 10 on, ten interactions show one."""
+FEW_UNSEEN = 0.1
+"""Share of candidates never shown that costs little. More is a limit of what can be learned, and no defect: most logs
+show a few of many candidates."""
+FEW_MISSING, MANY_MISSING = 0.01, 0.2
+"""Share of what was shown without features, which training leaves out: 1% is the noise of any join; losing a fifth
+changes what a list is."""
+LARGE_GAIN, SMALL_GAIN = 0.1, 0.02
+"""Relative gain in clicks that can be proven. Rankers in use are rarely improved by more than a tenth, and often by a
+few per cent."""
+WANTED_GAIN = 0.05
+"""A gain that most would want to be able to prove."""
+FEW_EFFECTIVE, MANY_EFFECTIVE = 400, 10_000
+"""Effective clicks, where no part is held out to tell the gain: standard errors of 5% and of 1%."""
+ENOUGH_INTERACTIONS = 10
+"""Interactions of a query from which counted exposure is worth something: a document shown half the time is then
+counted to within a third."""
+MOST = 0.5
+"""More than half of the interactions: what holds for them decides."""
+
+RANDOMISE = (
+    "Swap neighbouring ranks at random now and then, or draw rankings from scores and keep their probabilities "
+    "(`saferank rank`)."
+)
+
+
+def findings(health: Health) -> Iterator[Finding]:
+    """Say what the numbers mean, one finding a subject."""
+    if health.traffic.clicks == 0:
+        yield Finding(
+            "bad", "There is no click in this log: nothing can be learned from it.", "Check the click column."
+        )
+        return
+    yield _enough(health)
+    yield _random(health)
+    yield _examination(health)
+    yield from _unseen(health)
+    yield from _joined(health)
+    yield _repeated(health)
+    if health.dropped:
+        rows = "; ".join(
+            KINDS[kind].describe_dropped(count) if kind in KINDS else f"{count:,} ({kind})"
+            for kind, count in health.dropped.items()
+        )
+        yield Finding("caution", f"Left out: {rows}.", "Find out where they come from.")
+
+
+def _grade(value: float, caution: float, bad: float) -> Level:
+    """Grade a number: beyond `caution`, or beyond `bad`, on the side on which `bad` lies."""
+    sign = 1.0 if bad > caution else -1.0
+    return "bad" if sign * value > sign * bad else "caution" if sign * value > sign * caution else "good"
+
+
+def _enough(health: Health) -> Finding:
+    effective = health.effective
+    if effective is None:
+        text = "How much the clicks are worth cannot be told, because examination is not known."
+        return Finding("bad", text, "Give --examination, or log what lets it be estimated (below).")
+    kept = effective.by_clicks / effective.clicks
+    worth = (
+        f"{effective.clicks:,} clicks are worth {effective.by_clicks:,.0f} ({kept:.0%}) for judging a ranking by clicks"
+    )
+    more = "Log longer, or more at random: a document shown in many places weighs little each time."
+    if effective.provable_gain is None:
+        level = _grade(effective.by_clicks, MANY_EFFECTIVE, FEW_EFFECTIVE)
+        return Finding(level, f"{worth}.", "" if level == "good" else more)
+    level = _grade(effective.provable_gain, SMALL_GAIN, LARGE_GAIN)
+    text = f"{worth}. The held-out part can prove gains in clicks from about {effective.provable_gain:.1%} up."
+    if effective.provable_gain > WANTED_GAIN:
+        factor = (effective.provable_gain / WANTED_GAIN) ** 2
+        times = f"{factor:,.{1 if factor < 10 else 0}f}"
+        more = f"Log about {times} times as much to prove {WANTED_GAIN:.0%}, or less of it and more at random."
+    return Finding(level, text, "" if level == "good" else more)
+
+
+def _random(health: Health) -> Finding:
+    changes = health.randomness.top_changes
+    if changes is None:
+        text = "No query has two impressions: whether rankings vary cannot be told."
+        return Finding("bad", text, "Log longer, or name queries so that the same ones meet (lower case, no spaces).")
+    level = _grade(changes, SOME_CHANGES, FEW_CHANGES)
+    often = f"two impressions of a query differ at rank 1 in {changes:.1%} of cases"
+    if level == "good":
+        return Finding(level, f"Rankings vary: {often}.")
+    how = "hardly vary" if level == "bad" else "vary a little"
+    text = f"Rankings {how}: {often}. Learning can re-sort what was shown, and has little to go by beyond that."
+    return Finding(level, text, RANDOMISE)
+
+
+def _examination(health: Health) -> Finding:
+    if health.given is not None:
+        return _given(health)
+    harvested = health.harvested
+    if not harvested.complete:
+        return Finding(
+            "bad", f"{harvested.warnings[0][0].upper()}{harvested.warnings[0][1:]}", f"Give --examination. {RANDOMISE}"
+        )
+    text = "Position bias can be told from this log"
+    if health.cutoff > 1 and health.click_rate[0] > 0:
+        naive = health.click_rate[-1] / health.click_rate[0]
+        text += (
+            f": rank {health.cutoff} is looked at {harvested.curve[-1]:.2f} times as often as rank 1 "
+            f"(its click rate is {naive:.2f} times that of rank 1)"
+        )
+    if not harvested.warnings:
+        return Finding("good", f"{text}.")
+    doubts = " ".join(f"{warning[0].upper()}{warning[1:]}" for warning in harvested.warnings)
+    return Finding("caution", f"{text}, with doubts. {doubts}", "Give --examination if you know it.")
+
+
+def _given(health: Health) -> Finding:
+    given, harvested = health.given, health.harvested
+    assert given is not None
+    if given[0] == 0:
+        return Finding("bad", "The examination given says that rank 1 is never looked at.", "Check --examination.")
+    with np.errstate(invalid="ignore"):
+        outside = (given / given[0] < harvested.low) | (given / given[0] > harvested.high)
+    if not outside.any():
+        return Finding("good", "Examination is taken as given; the log does not contradict it.")
+    rank = int(np.flatnonzero(outside)[0])
+    text = (
+        f"Examination is taken as given, but the log says otherwise: rank {rank + 1} is given as "
+        f"{given[rank] / given[0]:.2f} of rank 1, and estimated as {harvested.curve[rank]:.2f} "
+        f"({harvested.low[rank]:.2f} to {harvested.high[rank]:.2f})."
+    )
+    return Finding("caution", text, "Leave --examination out, or find out why they differ.")
+
+
+def _unseen(health: Health) -> Iterator[Finding]:
+    coverage = health.coverage
+    if coverage is None:
+        text = "Without --features it cannot be told which candidates were never shown."
+        yield Finding("caution", text, "Give --features.")
+    elif coverage.candidates:
+        share = coverage.never_shown_share
+        level: Level = "good" if share <= FEW_UNSEEN else "caution"
+        text = f"{share:.0%} of the candidates were never shown"
+        text += ": nothing can be said about them." if level != "good" else "."
+        remedy = f"Let candidates from below rank {health.cutoff} into the list at random, now and then."
+        yield Finding(level, text, "" if level == "good" else remedy)
+
+
+def _joined(health: Health) -> Iterator[Finding]:
+    coverage = health.coverage
+    if coverage is None:
+        return
+    if coverage.queries_in_both == 0:
+        yield Finding("bad", "No query of the log has features.", "Check that both name queries alike.")
+        return
+    share = coverage.shown_without_features
+    level = _grade(share, FEW_MISSING, MANY_MISSING)
+    if coverage.pairs_without_features:
+        text = f"{share:.1%} of what was shown has no features and is left out of training"
+        lacking = coverage.queries_without_features
+        if lacking:
+            text += f" ({lacking:,} {'query lacks' if lacking == 1 else 'queries lack'} them altogether)"
+        text += "."
+        yield Finding(
+            level, text, "" if level == "good" else "Compute features for all that is shown, when it is shown."
+        )
+
+
+def _repeated(health: Health) -> Finding:
+    share = health.traffic.share_in_queries_of(ENOUGH_INTERACTIONS)
+    once = health.traffic.queries_seen_once / max(health.traffic.queries, 1)
+    text = (
+        f"{share:.0%} of the interactions are of queries with at least {ENOUGH_INTERACTIONS}; "
+        f"{once:.0%} of the queries were seen once."
+    )
+    if share >= MOST:
+        return Finding("good", text)
+    remedy = "Log the scores that rankings are drawn by (`fit --logging-scores`): exposure is then exact."
+    return Finding("caution", f"{text} How often a document was exposed is a guess for the others.", remedy)

@@ -1,0 +1,74 @@
+"""What is known about a log's fitness to learn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.doctor.coverage import Coverage
+from saferank.doctor.effective_size import EffectiveSize
+from saferank.doctor.randomness import Randomness
+from saferank.doctor.traffic import Traffic
+from saferank.propensity.examination_estimate import ExaminationEstimate
+
+Level = Literal["good", "caution", "bad"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the log can or cannot support, in plain words."""
+
+    level: Level
+    text: str
+    remedy: str = ""
+    """What to change, above all about logging, to support more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Health:
+    """Numbers, and what they mean. Made by `diagnose`."""
+
+    source: str
+    cutoff: int
+    period: tuple[str, str] | None
+    """First and last timestamp, in words."""
+    traffic: Traffic
+    shown: NDArray[np.int64]
+    """Rank -> documents shown there."""
+    clicked: NDArray[np.int64]
+    """Rank -> clicks there."""
+    given: NDArray[np.float64] | None
+    """Examination as the caller gave it."""
+    harvested: ExaminationEstimate
+    em: ExaminationEstimate
+    randomness: Randomness
+    coverage: Coverage | None
+    """None without features."""
+    effective: EffectiveSize | None
+    """None if examination is neither given nor to be had from the log."""
+    dropped: dict[str, int]
+    """Bad rows that were left out, by kind."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def click_rate(self) -> NDArray[np.float64]:
+        """Rank -> clicks for a document shown there; NaN where none was."""
+        rate: NDArray[np.float64] = np.full(self.cutoff, np.nan)
+        np.divide(self.clicked, self.shown, out=rate, where=self.shown > 0)
+        return rate
+
+    @property
+    def examination(self) -> NDArray[np.float64] | None:
+        """The curve to go by: the one given, else the harvested one if it is complete."""
+        if self.given is not None:
+            return self.given
+        return self.harvested.probabilities() if self.harvested.complete else None
+
+    @property
+    def level(self) -> Level:
+        """That of the worst finding."""
+        levels: tuple[Level, ...] = ("bad", "caution", "good")
+        return next((level for level in levels if any(one.level == level for one in self.findings)), "good")

@@ -1,0 +1,126 @@
+"""The command by itself, on logs of a few hundred rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from saferank.cli.doctor import doctor
+from saferank.data.load_log import load_log
+from saferank.doctor.diagnosis import diagnose
+from saferank.errors import DataError, UsageError
+from tests.doctor.logs import random_interactions
+
+app = typer.Typer()
+app.command()(doctor)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """60 queries with rankings in random order, one row a shown document."""
+    rows = [
+        {"impression_id": i, "query_id": query, "document_id": document, "position": rank, "click": document in clicked}
+        for i, (query, ranking, clicked) in enumerate(random_interactions(60, 20, examination=[1.0, 0.5]))
+        for rank, document in enumerate(ranking, 1)
+    ]
+    table = pa.Table.from_pylist(rows)
+    file = tmp_path / "log.parquet"
+    pq.write_table(table.set_column(4, "click", table["click"].cast(pa.int8())), file)
+    return file
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def call(*arguments: str | Path) -> str:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False).output
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_one_screen_and_a_page(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "doctor.html"
+    said = call(log, "--out", out)
+    lines = said.rstrip().splitlines()
+    assert len(lines) <= 40
+    assert all(len(line) <= 80 or str(out) in line or str(log) in line for line in lines)
+    health = diagnose(load_log(log, rankings=True))
+    assert "interactions 1,200 clicks" in words(said)
+    assert f"rankings a query {health.randomness.rankings:.1f}" in words(said)
+    for finding in health.findings:
+        assert words(f"{finding.level} {finding.text} {finding.remedy}") in words(said)
+    low, high = health.harvested.low[1], health.harvested.high[1]
+    assert f"{health.harvested.curve[1]:.2f} {low:.2f} to {high:.2f} {health.em.curve[1]:.2f}" in words(said)
+    assert "Without --features it cannot be told which candidates were never shown." in words(said)
+    assert f"All numbers, with pictures: {out}" in said
+    page = out.read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "1,200" in page
+
+
+def test_features_tell_what_was_never_shown(log: Path, tmp_path: Path) -> None:
+    pairs = [(f"q{q}", f"d{d}") for q in range(60) for d in range(8)]
+    names = [list(column) for column in zip(*pairs, strict=True)]
+    features = pa.table({"query_id": names[0], "document_id": names[1], "price": np.ones(len(pairs))})
+    pq.write_table(features, tmp_path / "features.parquet")
+    said = words(call(log, "--features", tmp_path / "features.parquet", "--out", tmp_path / "doctor.html"))
+    assert "25% of the candidates were never shown: nothing can be said about them." in said
+
+
+def test_holes_in_features_do_not_keep_it_from_looking_at_the_log(log: Path, tmp_path: Path) -> None:
+    queries = [f"q{q}" for q in range(60)]
+    features = pa.table({"query_id": queries, "document_id": ["d0"] * 60, "price": pa.nulls(60, pa.float32())})
+    pq.write_table(features, tmp_path / "features.parquet")
+    said = words(call(log, "--features", tmp_path / "features.parquet", "--out", tmp_path / "doctor.html"))
+    assert "0% of the candidates were never shown." in said
+
+
+def test_statistics_in_place_of_the_log(log: Path, tmp_path: Path) -> None:
+    load_log(log).write(tmp_path / "stats")
+    said = call(tmp_path / "stats", "--out", tmp_path / "doctor.html")
+    assert "rankings a query not counted" in words(said)
+    assert "interactions 1,200 clicks" in words(said)
+    with pytest.raises(UsageError, match="was aggregated with cutoff 2, not 1"):
+        call(tmp_path / "stats", "--cutoff", "1", "--out", tmp_path / "doctor.html")
+
+
+def test_options(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "doctor.html"
+    table = pq.read_table(log)
+    pq.write_table(table.rename_columns(["impression_id", "query_id", "document_id", "position", "clicked"]), log)
+    said = call(log, "--column", "click=clicked", "--examination", "inverse-rank:3", "--no-rankings", "--out", out)
+    assert "the log says otherwise: rank 2 is given as 0.12 of rank 1" in words(said)
+    assert "rankings a query not counted" in words(said)
+    said = call(log, "--column", "click=clicked", "--examination", "1", "--out", out)
+    assert "Rankings vary" in said
+    assert "\n   2 " not in said  # a list of one says that there is one rank
+    broken = table.set_column(3, "position", pa.array([0, *table["position"].to_pylist()[1:]]))
+    pq.write_table(broken, log)
+    with pytest.raises(DataError, match="has rows that cannot be used"):
+        call(log, "--out", out)
+    assert "Left out: 1 impression" in words(call(log, "--on-bad-rows", "drop", "--out", out))
+
+
+def test_wrong_calls(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"--out {tmp_path} is a folder; name a file, such as .*/doctor.html"):
+        call(log, "--out", tmp_path)
+    with pytest.raises(UsageError, match="--column clicked: write OURS=THEIRS, such as click=clicked"):
+        call(log, "--column", "clicked")
+    with pytest.raises(UsageError, match=r"examination 1,0.5,0.3 is for 3 ranks, but the cutoff is 2"):
+        call(log, "--cutoff", "2", "--examination", "1,0.5,0.3")
+    with pytest.raises(UsageError, match="examination steep: write inverse-rank:POWER"):
+        call(log, "--examination", "steep")
+
+
+def test_help_says_what_it_is_for() -> None:
+    said = words(call("--help").replace("│", " "))
+    assert "Tell whether a click log is fit to learn from, and what to log differently." in said
+    assert "exit code 0 whatever it finds" in said
