@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from saferank.data.letor import read_letor
     from saferank.data.ranking_data import RankingData
     from saferank.errors import DataError, SaferankError, UsageError
+    from saferank.safe_ranker import SafeRanker
 
 __version__ = "0.1.0"
 
@@ -17,6 +18,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "RankingData",
+    "SafeRanker",
     "SaferankError",
     "UsageError",
     "load_dataset",
@@ -30,6 +32,7 @@ __getattr__, __dir__ = lazy_names(
         "DataError": "errors",
         "Dataset": "data.dataset",
         "RankingData": "data.ranking_data",
+        "SafeRanker": "safe_ranker",
         "SaferankError": "errors",
         "UsageError": "errors",
         "load_dataset": "data.dataset",

@@ -1,0 +1,159 @@
+"""A policy as a folder: weights, feature schema, manifest. Data, never code: nothing in it is run when it is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
+
+from saferank import __version__
+from saferank.errors import DataError, SaferankError, UsageError
+from saferank.policy.feature_schema import FeatureSchema
+from saferank.policy.policy import Policy, ScorerKind
+
+FORMAT = "saferank-model"
+VERSION = 1
+WEIGHTS, SCHEMA, MANIFEST = "weights.safetensors", "schema.json", "manifest.json"
+AGAIN = "copy the folder again, or fit anew"
+
+
+def write_policy(policy: Policy, folder: Path) -> None:
+    """Write the folder, whole or not at all; one that holds a model already is replaced."""
+    check_model_folder(folder)
+    weights = {name: tensor.contiguous() for name, tensor in policy.scorer.state_dict().items()}
+    files = {WEIGHTS: bytes_of(weights), SCHEMA: _json_bytes(policy.schema.as_json())}
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "saferank": __version__,
+        "scorer": {"name": policy.kind.name, "settings": policy.kind.settings},
+        "examination": policy.examination.tolist(),
+        "files": {name: {"bytes": len(text), "sha256": _sha256(text)} for name, text in files.items()},
+    }
+    own = {name: value for name, value in policy.manifest.items() if name not in manifest}
+    files[MANIFEST] = _json_bytes(manifest | own)
+    unfinished, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{kind}") for kind in ("unfinished", "old"))
+    try:
+        unfinished.mkdir(parents=True)
+        for name, text in files.items():
+            (unfinished / name).write_bytes(text)
+        if folder.exists():
+            folder.replace(old)
+        unfinished.replace(folder)
+    finally:
+        if old.exists() and not folder.exists():  # the new one could not be put in its place
+            old.replace(folder)
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def read_policy(folder: Path) -> Policy:
+    """Read what `write_policy` wrote. Checks format, version, hashes, and the name and shape of every tensor."""
+    if not folder.is_dir():
+        raise DataError("there is no such folder; `saferank fit` writes one.", file=folder)
+    manifest = _read_manifest(folder / MANIFEST)
+    weights, schema_text = (_read_file(folder / name, manifest) for name in (WEIGHTS, SCHEMA))
+    try:
+        schema = FeatureSchema.from_json(json.loads(schema_text))
+    except ValueError as error:
+        raise DataError(f"is no feature schema ({error}); {AGAIN}.", file=folder / SCHEMA) from error
+    try:
+        described = manifest["scorer"]
+        kind = ScorerKind(described["name"], {**described["settings"]})
+        scorer = kind.make(len(schema.names), seed=0)
+        policy = Policy(kind, scorer, schema, np.array(manifest["examination"], np.float64), manifest)
+    except (KeyError, TypeError, ValueError, SaferankError) as error:
+        message = f"does not describe a scorer and the examination of its ranks ({error!r}); {AGAIN}."
+        raise DataError(message, file=folder / MANIFEST) from error
+    _load_weights(scorer, weights, folder / WEIGHTS)
+    return policy
+
+
+def is_model(folder: Path) -> bool:
+    """Whether this is a folder that `write_policy` wrote, of whatever version."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+
+
+def check_model_folder(folder: Path) -> None:
+    """Raise if a model must not be written there: what is there already is none, or its parent is no folder."""
+    if folder.exists() and not is_model(folder):
+        raise UsageError(f"{folder} is there already, and is no model; name another folder.")
+    for parent in folder.parents:
+        if parent.exists():
+            if not parent.is_dir():
+                raise UsageError(f"{folder}: {parent} is a file; name a folder in a folder.")
+            break
+
+
+def _read_manifest(file: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError("there is no such file: not a folder that `saferank fit` wrote?", file=file) from error
+    except ValueError as error:
+        raise DataError(f"is not JSON ({error}); {AGAIN}.", file=file) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DataError("was not written by `saferank fit`; name the folder of a model.", file=file)
+    if manifest.get("version") != VERSION:
+        message = f"has version {manifest.get('version')}, but this saferank reads {VERSION}; fit anew."
+        raise DataError(message, file=file)
+    return manifest
+
+
+def _read_file(file: Path, manifest: dict[str, Any]) -> bytes:
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"there is no such file, and a model has one; {AGAIN}.", file=file) from error
+    try:
+        wanted = manifest["files"][file.name]["sha256"]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"has no hash of {file.name}; {AGAIN}.", file=file.parent / MANIFEST) from error
+    if _sha256(text) != wanted:
+        raise DataError(f"is not the file that the manifest tells of: cut short, or changed; {AGAIN}.", file=file)
+    return text
+
+
+def _load_weights(scorer: torch.nn.Module, text: bytes, file: Path) -> None:
+    """Fill the scorer, if every tensor has the name and the shape that it must have."""
+    try:
+        found = tensors_of(text)
+    except SafetensorError as error:
+        raise DataError(f"cannot be read ({error}); {AGAIN}.", file=file) from error
+    wanted = scorer.state_dict()
+    if set(found) != set(wanted):
+        name = sorted(set(found) ^ set(wanted))[0]
+        message = f"has no tensor '{name}'" if name in wanted else f"has a tensor '{name}' that the scorer lacks"
+        raise DataError(f"{message}; {AGAIN}.", file=file)
+    for name, tensor in wanted.items():
+        if found[name].shape != tensor.shape or found[name].dtype != tensor.dtype:
+            message = f"tensor '{name}' has shape {_form(found[name])}, but the scorer needs {_form(tensor)}"
+            raise DataError(f"{message}; {AGAIN}.", file=file)
+        if not bool(torch.isfinite(found[name]).all()):
+            raise DataError(f"tensor '{name}' has a value that is not finite; fit anew.", file=file)
+    scorer.load_state_dict(found)
+
+
+def _form(tensor: torch.Tensor) -> str:
+    return f"{tuple(tensor.shape)} of {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def _json_bytes(values: dict[str, Any]) -> bytes:
+    return (json.dumps(values, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _sha256(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

@@ -1,0 +1,73 @@
+"""A ranking policy: features in, scores and exposure out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from saferank.data.ranking_data import RankingData
+from saferank.errors import UsageError
+from saferank.plackett_luce import exposure
+from saferank.policy.feature_schema import FeatureSchema
+from saferank.scorers import make_scorer, score
+
+
+@dataclass(frozen=True)
+class ScorerKind:
+    """How to build the scorer whose weights are kept: its name, and what sizes it has beside the features."""
+
+    name: str = "mlp"
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def make(self, features: int, *, seed: int) -> torch.nn.Module:
+        """Return a new scorer with random weights drawn from `seed`."""
+        return make_scorer(self.name, features, seed=seed, **self.settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A Plackett-Luce policy over the scores of a scorer, and the examination of the ranks that it was made for."""
+
+    kind: ScorerKind
+    scorer: torch.nn.Module
+    schema: FeatureSchema
+    examination: NDArray[np.float64]
+    manifest: dict[str, Any] = field(default_factory=dict)
+    """How it came to be: inputs, settings, what was seen in training. Must go into JSON."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "examination", np.ascontiguousarray(self.examination, np.float64))
+        if self.examination.ndim != 1 or len(self.examination) == 0:
+            raise UsageError(f"examination of shape {self.examination.shape}: must be one number a rank.")
+
+    @property
+    def cutoff(self) -> int:
+        """Number of ranks that are shown."""
+        return len(self.examination)
+
+    def scores(self, data: RankingData, *, ignore: Collection[str] = ()) -> NDArray[np.float32]:
+        """Return the scores of documents with these raw features; for `ignore` see `FeatureSchema.prepare`."""
+        return score(self.scorer, self.schema.prepare(data, ignore=ignore).features)
+
+    def exposure(self, data: RankingData, *, ignore: Collection[str] = ()) -> NDArray[np.float64]:
+        """Return the expected examination of each document, rankings being drawn from the policy."""
+        return exposure(self.scores(data, ignore=ignore), data.offsets, self.examination).astype(np.float64)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the policy as a folder, whole or not at all; a policy that is there already is replaced."""
+        from saferank.policy.model_folder import write_policy
+
+        write_policy(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Policy:
+        """Read what `save` wrote."""
+        from saferank.policy.model_folder import read_policy
+
+        return read_policy(Path(folder))

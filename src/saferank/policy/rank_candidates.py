@@ -1,0 +1,87 @@
+"""Candidates ranked as a stream, block by block, into a Parquet or CSV file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from saferank.data.ranking_data import RankingData
+from saferank.errors import DataError, UsageError
+from saferank.policy.policy import Policy
+from saferank.policy.serve import ServeAs, serve, shown_examination
+
+WRITERS = {".parquet": pq.ParquetWriter, ".csv": pyarrow.csv.CSVWriter}
+COLUMNS = (
+    ("query_id", pa.string()),
+    ("document_id", pa.string()),
+    ("score", pa.float32()),
+    ("rank", pa.int32()),
+    ("exposure", pa.float64()),
+)
+SAMPLED = ("log_probability", pa.float64())
+
+
+def rank_candidates(
+    policy: Policy,
+    candidates: Iterable[RankingData],
+    *,
+    serve_as: ServeAs = "deterministic",
+    seed: int = 0,
+    cutoff: int | None = None,
+    ignore: Collection[str] = (),
+) -> Iterator[pa.Table]:
+    """Yield a table for each block of queries, its rows in the order of the candidates; see `serve` for the columns.
+
+    `log_probability`, of the ranks that are shown, is there if rankings are drawn, and the same in all rows of a
+    query. The blocks do not matter to what is drawn. `cutoff`: show fewer ranks than the policy was made for.
+    """
+    examination = shown_examination(policy.examination, cutoff)
+    schema = output_schema(serve_as)
+    rng = np.random.default_rng(seed)
+    for data in candidates:
+        served = serve(policy.scores(data, ignore=ignore), data.offsets, examination, serve_as=serve_as, rng=rng)
+        if data.query_ids is None or data.document_ids is None:
+            raise DataError("has no ids of queries and documents; name them.", file=data.source)
+        query_ids = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
+        columns = [query_ids, pa.array(data.document_ids, pa.string()), served.scores, served.rank, served.exposure]
+        if served.log_probability is not None:
+            columns.append(served.log_probability[data.query_of_document])
+        yield pa.table([pa.array(column) for column in columns], schema=schema)
+
+
+def output_schema(serve_as: ServeAs) -> pa.Schema:
+    """Return the columns that `rank_candidates` yields."""
+    return pa.schema([*COLUMNS, SAMPLED] if serve_as == "sampled" else COLUMNS)
+
+
+def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> int:
+    """Write the tables one after the other, whole or not at all, as the name's end says; return the number of rows."""
+    check_output(out)
+    unfinished = out.with_name(f"{out.name}.{os.getpid()}.unfinished")
+    rows = 0
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with WRITERS[out.suffix](unfinished, schema) as writer:
+            for table in tables:
+                writer.write_table(table)
+                rows += len(table)
+        unfinished.replace(out)
+    finally:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            unfinished.unlink()
+    return rows
+
+
+def check_output(out: Path) -> None:
+    """Raise if a ranking cannot be written there."""
+    if out.suffix not in WRITERS:
+        raise UsageError(f"{out}: must end in {' or '.join(WRITERS)}, which says what to write.")
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder; name a file.")

@@ -1,0 +1,207 @@
+"""The whole way from Python: a log and features in, a policy out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from saferank.data.aggregated_log import AggregatedLog
+from saferank.data.features_source import load_features, take_column, with_ids
+from saferank.data.ranking_data import RankingData
+from saferank.errors import UsageError
+from saferank.objectives.exposure_crm import Bound
+from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.serve import ServeAs, Served, serve, shown_examination
+from saferank.propensity.examination import check_probabilities, parse_examination
+from saferank.propensity.examination_estimate import estimate_by_both
+from saferank.training.comparison import ComparedPolicy
+from saferank.training.fit import TrainingSettings
+from saferank.training.fit_policy import PolicySettings, Step, fit_policy
+from saferank.training.learn_from_log import LearningSettings
+
+
+class SafeRanker:
+    """Learns a ranking policy from a click log, and ranks with it.
+
+    By default it maximises a lower bound on its clicks, so that it leaves the ranking policy that made the log only
+    where the log supports it. `delta` is the chance that the bound may fail, for a policy fixed beforehand; what is
+    learned is chosen on the data, and needs held-out clicks for a promise.
+
+    `examination`: the chance that each rank is looked at, one number a rank, or as text (`inverse-rank:1`,
+    `1,0.5,0.3`); left out, it is estimated from the log, by the documents that were shown at several ranks.
+    `cutoff`: learn from so many ranks of the log. `logging_scores` names the feature that holds the scores of the
+    Plackett-Luce policy which made the log; it is then not a feature. `baselines`: learn by the other methods too,
+    for `comparison`.
+
+    >>> from saferank import SafeRanker
+    >>> ranker = SafeRanker(examination="inverse-rank:2", epochs=3)
+    >>> ranker.fit("log.parquet", "features.parquet").save("model")
+    >>> served = SafeRanker.load("model").rank([[7.5, 3], [2.1, 9], [0.4, 1]])  # one query, two features
+    >>> sorted(served.rank.tolist())
+    [1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str = "exposure-crm",
+        delta: float = 0.05,
+        bound: Bound = "proven",
+        scorer: str = "mlp",
+        examination: str | ArrayLike | None = None,
+        cutoff: int | None = None,
+        logging_scores: str | None = None,
+        log1p: bool = True,
+        scaling: Literal["per-query", "none"] = "per-query",
+        missing: float | Literal["error"] = "error",
+        without_features: Literal["error", "drop"] = "error",
+        baselines: bool = False,
+        epochs: int | None = None,
+        learning_rate: float | None = None,
+        seed: int = 0,
+        training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+    ) -> None:
+        chosen = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
+        training = replace(training, **{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
+        self.settings = PolicySettings(
+            learning=LearningSettings(method, delta, bound, training),
+            scorer=ScorerKind(scorer),
+            log1p=log1p,
+            scaling=scaling,
+            missing=missing,
+            baselines=baselines,
+            without_features=without_features,
+        )
+        self.examination, self.cutoff, self.logging_scores = examination, cutoff, logging_scores
+        self.comparison: tuple[ComparedPolicy, ...] = ()
+        """How the policy compares with the logging policy (and, with `baselines`, with what other methods learn) on
+        the validation part; not a certificate."""
+        self.left_out = 0
+        """Shown pairs of query and document that had no features."""
+        self.warnings: tuple[str, ...] = ()
+        """What is doubtful about the examination, if it was estimated from the log."""
+        self._policy: Policy | None = None
+
+    def fit(
+        self,
+        log: str | Path | AggregatedLog,
+        features: str | Path | RankingData,
+        *,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[Step], None] | None = None,
+    ) -> SafeRanker:
+        """Learn from the parts `train` and `validation` of the log. Returns itself.
+
+        `log`: a log, a folder that `saferank aggregate` wrote, or what `load_log` returned. `features`: what
+        `load_features` reads, or returned. `checkpoint` is a folder in which an interrupted run leaves where it stood.
+        """
+        if isinstance(log, AggregatedLog):
+            aggregated = log
+        else:
+            from saferank.data.load_log import load_log
+
+            aggregated = load_log(log, cutoff=self.wanted_cutoff)
+        wanted = self.wanted_cutoff
+        if wanted not in (None, aggregated.cutoff):
+            raise UsageError(
+                f"{wanted} ranks are asked for (cutoff, or examination), but {aggregated.source} is counted for "
+                f"{aggregated.cutoff}; ask for as many, or aggregate it with that cutoff."
+            )
+        if isinstance(features, RankingData):
+            data = with_ids(features)
+        else:
+            data = load_features(features, missing="error" if self.settings.missing == "error" else "nan")
+        origin: dict[str, Any] = {"logging_scores": self.logging_scores}
+        scores = None
+        if self.logging_scores is not None:
+            data, scores = take_column(data, self.logging_scores)
+        examination, origin["examination"] = self._examination(aggregated, data)
+        origin["warnings"] = list(self.warnings)
+        fitted = fit_policy(
+            aggregated,
+            data,
+            examination,
+            self.settings,
+            logging_scores=scores,
+            origin=origin,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            progress=progress,
+        )
+        self._policy, self.comparison, self.left_out = fitted.policy, fitted.comparison, fitted.left_out
+        return self
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that was learned or loaded."""
+        if self._policy is None:
+            raise UsageError("there is no policy yet; call fit, or SafeRanker.load.")
+        return self._policy
+
+    @property
+    def wanted_cutoff(self) -> int | None:
+        """Number of ranks to count in a log: as many as were asked for, or as examination was listed for."""
+        if self.examination is None or str(self.examination).startswith("inverse-rank"):
+            return self.cutoff
+        return len(self._given_examination(self.cutoff))
+
+    def predict(self, features: ArrayLike | RankingData, offsets: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Return the scores of documents with these raw features.
+
+        One row a document, one column a feature, in the order of `policy.schema.names`; `offsets[q]:offsets[q + 1]`
+        are the documents of query q, and one query if left out. Scores compare documents of one query.
+        """
+        return self.policy.scores(_ranking_data(features, offsets))
+
+    def rank(
+        self,
+        features: ArrayLike | RankingData,
+        offsets: ArrayLike | None = None,
+        *,
+        serve_as: ServeAs = "deterministic",
+        seed: int = 0,
+        cutoff: int | None = None,
+    ) -> Served:
+        """Return the rank of each document, by score or drawn with `seed`, and the exposure that this gives it."""
+        data = _ranking_data(features, offsets)
+        examination = shown_examination(self.policy.examination, cutoff)
+        rng = np.random.default_rng(seed)
+        return serve(self.policy.scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the policy as a folder, whole or not at all."""
+        self.policy.save(folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> SafeRanker:
+        """Read a policy that `save` or `saferank fit` wrote. It ranks; `fit` would learn anew, with the defaults."""
+        ranker = cls()
+        ranker._policy = Policy.load(folder)
+        return ranker
+
+    def _given_examination(self, cutoff: int | None) -> NDArray[np.float64]:
+        if isinstance(self.examination, str):
+            return parse_examination(self.examination, cutoff)
+        assert self.examination is not None
+        return check_probabilities("examination", self.examination)
+
+    def _examination(self, log: AggregatedLog, data: RankingData) -> tuple[NDArray[np.float64], str]:
+        """Return the examination of the ranks that the log counts, and where it is from."""
+        if self.examination is None:
+            rng = np.random.default_rng([self.settings.learning.training.seed, 1])
+            estimate, _ = estimate_by_both(log.statistics(("train", "validation"), data), rng)
+            self.warnings = estimate.warnings
+            return estimate.probabilities(), f"estimated by {estimate.method}"
+        given = self._given_examination(log.cutoff if str(self.examination).startswith("inverse-rank") else None)
+        return given, f"given: {self.examination}" if isinstance(self.examination, str) else "given"
+
+
+def _ranking_data(features: ArrayLike | RankingData, offsets: ArrayLike | None) -> RankingData:
+    if isinstance(features, RankingData):
+        return features
+    rows = np.asarray(features, np.float32)
+    return RankingData(rows, np.array([0, len(rows)]) if offsets is None else np.asarray(offsets), check_finite=False)

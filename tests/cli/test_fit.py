@@ -1,0 +1,261 @@
+"""The command on a small log, and what it says and writes."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from saferank.cli.fit import _steps
+from saferank.data.features_source import with_ids
+from saferank.data.load_log import load_log
+from saferank.policy.policy import Policy
+from saferank.safe_ranker import SafeRanker
+from saferank.simulation.click_model import PositionBasedModel
+from saferank.simulation.raw_log import write_raw_log
+from saferank.training import fit_policy
+from saferank.training.fit import Epoch
+from saferank.training.fit_policy import Step
+from saferank.training.learn_from_log import learn_from_log
+from tests.cli.running import Ran, cells, run_here
+from tests.policy.made import write_features
+from tests.training.problem import EXAMINATION, make_part, parameters
+
+Call = Callable[..., Ran]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with log.parquet and features.parquet, to be in."""
+    part = make_part(1)
+    data = with_ids(replace(part.data, feature_names=("a", "b", "c", "d"), labels=part.relevance.astype(np.float32)))
+    model = PositionBasedModel(EXAMINATION, relevance_slope=1.0, relevance_noise=0.0)
+    write_raw_log(tmp_path / "log.parquet", data, part.logging_scores, model, 4_000, np.random.default_rng(2))
+    write_features(tmp_path / "features.parquet", data, production=part.logging_scores)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    def run(*arguments: str, log: str = "log.parquet") -> Ran:
+        quick = "--scorer", "linear", "--epochs", "2", "--learning-rate", "0.05"
+        whole = ["fit", log, "--features", "features.parquet", "--out", "model", *quick, *arguments]
+        return run_here(whole, monkeypatch, capsys)
+
+    return run
+
+
+GIVEN = "--examination", "1,0.5,0.25"
+KNOWN = *GIVEN, "--logging-scores", "production"
+
+IN_PYTHON: dict[str, Any] = {
+    "scorer": "linear",
+    "examination": EXAMINATION,
+    "logging_scores": "production",
+    "epochs": 2,
+    "learning_rate": 0.05,
+}
+
+
+def test_a_model_a_table_and_words(here: Path, call: Call) -> None:
+    ran = call(*KNOWN)
+    assert (ran.exit_code, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    rows = cells(ran.out)
+    assert list(rows) == ["logging policy", "naive", "exposure-ips", "exposure-crm"]
+    manifest = json.loads((here / "model" / "manifest.json").read_text())
+    for policy in manifest["comparison"]["policies"]:
+        assert [float(cell.rstrip("%")) for cell in rows[policy["name"]]] == pytest.approx(
+            [policy["estimate"], policy["lower_bound"], policy["divergence"], 100 * policy["never_shown"]], abs=0.0051
+        )
+    estimates = {policy["name"]: policy["estimate"] for policy in manifest["comparison"]["policies"]}
+    change = estimates["exposure-crm"] / estimates["logging policy"] - 1
+    assert f"model: exposure-crm, estimated at {change:+.1%} clicks against the logging policy." in ran.out
+    assert "the table is not a certificate" in ran.out
+    assert "The held-out part 'certify' was not touched." in ran.out
+    assert manifest["inputs"]["log"]["source"] == "log.parquet"
+    assert {file.name for file in here.iterdir()} - {"cache"} == {"features.parquet", "log.parquet", "model"}
+
+
+def test_it_is_the_same_as_from_python(here: Path, call: Call) -> None:
+    call(*KNOWN, "--no-compare", "--seed", "3", "--delta", "0.2", "--bound", "paper", "--no-log1p", "--scaling", "none")
+    ranker = SafeRanker(
+        **IN_PYTHON,
+        seed=3,
+        delta=0.2,
+        bound="paper",
+        log1p=False,
+        scaling="none",
+    ).fit("log.parquet", "features.parquet")
+    policy = Policy.load(here / "model")
+    assert parameters(policy.scorer) == parameters(ranker.policy.scorer)
+    assert policy.schema == ranker.policy.schema
+    assert policy.manifest["settings"] == ranker.policy.manifest["settings"]
+
+
+def test_a_folder_of_statistics_gives_the_same_as_the_log(here: Path, call: Call) -> None:
+    load_log("log.parquet").write("stats")
+    call(*KNOWN, "--no-compare")
+    of_log = Policy.load(here / "model")
+    assert call(*KNOWN, "--no-compare", log="stats").exit_code == 0
+    of_statistics = Policy.load(here / "model")
+    assert parameters(of_statistics.scorer) == parameters(of_log.scorer)
+    assert of_statistics.manifest["inputs"]["log"]["files"] == of_log.manifest["inputs"]["log"]["files"]
+    ran = call("--examination", "1,0.5", log="stats")
+    assert ran.exit_code == 2
+    assert "stats was aggregated with cutoff 3, not 2; leave that out, or aggregate the log again." in ran.err
+
+
+def test_chosen_features_and_those_to_ignore(here: Path, call: Call) -> None:
+    def names(*arguments: str) -> tuple[str, ...]:
+        assert call(*GIVEN, "--no-compare", *arguments).exit_code == 0
+        return Policy.load(here / "model").schema.names
+
+    assert names() == ("a", "b", "c", "d", "production")
+    assert names("--feature-columns", "c, a") == ("c", "a")
+    assert names("--feature-columns", "c,a", "--logging-scores", "production") == ("c", "a")
+    assert names("--ignore", "production,b", "--missing", "0.5") == ("a", "c", "d")
+    assert Policy.load(here / "model").schema.missing == 0.5
+
+
+def test_method_and_estimated_examination(here: Path, call: Call) -> None:
+    ran = call("--method", "naive", "--no-compare", "--ignore", "production")
+    assert ran.exit_code == 0
+    assert list(cells(ran.out)) == ["logging policy", "naive"]
+    curve = ", ".join(f"{value:.3g}" for value in Policy.load(here / "model").examination)
+    assert f"Examination, estimated from the log: {curve}." in ran.out
+    assert curve.startswith("1, 0.")
+
+
+def test_other_columns_of_the_log(here: Path, call: Call) -> None:
+    table = pq.read_table("log.parquet")
+    pq.write_table(
+        table.rename_columns(["clicked" if name == "click" else name for name in table.column_names]), "log.parquet"
+    )
+    assert call(*KNOWN, "--no-compare").exit_code == 1
+    assert call(*KNOWN, "--no-compare", "--column", "click=clicked").exit_code == 0
+    assert (here / "model").is_dir()
+
+
+def test_documents_without_features(here: Path, call: Call) -> None:
+    pq.write_table(pq.read_table("features.parquet").slice(1), "features.parquet")
+    ran = call(*GIVEN)
+    assert ran.exit_code == 1
+    assert "features.parquet: lacks 1 of the pairs that log.parquet shows, such as query q0, document d0" in ran.err
+    assert not (here / "model").exists()
+    ran = call(*GIVEN, "--on-bad-rows", "drop", "--no-compare")
+    assert ran.exit_code == 0
+    assert "1 shown pairs without features were left out." in ran.out
+
+
+def test_holes_are_filled_with_the_number_that_stands_for_them(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rank() -> pa.Table:
+        arguments = ["rank", "model", "features.parquet", "--ignore", "production", "--out", "ranked.parquet"]
+        assert run_here(arguments, monkeypatch, capsys).exit_code == 0
+        return pq.read_table("ranked.parquet")
+
+    table = pq.read_table("features.parquet")
+    holes = [None if row % 3 == 0 else value for row, value in enumerate(table["b"].to_pylist())]
+
+    def write(values: Sequence[float | None]) -> None:
+        column = pa.array(values, pa.float32())
+        pq.write_table(table.set_column(table.column_names.index("b"), "b", column), "features.parquet")
+
+    write(holes)
+    ran = call(*KNOWN, "--no-compare")
+    assert (ran.exit_code, ran.out) == (1, "")
+    remedy = "fill it in, or name the number that stands for it (fit: --missing 0)."
+    assert f"features.parquet, row 0, column 'b': got null; {remedy}" in ran.err
+    assert not (here / "model").exists()
+    assert call(*KNOWN, "--no-compare", "--missing", "0.5").exit_code == 0
+    filled = Policy.load(here / "model")
+    python = SafeRanker(**IN_PYTHON, missing=0.5).fit("log.parquet", "features.parquet")
+    ranked = rank()
+    write([0.5 if value is None else value for value in holes])
+    assert call(*KNOWN, "--no-compare").exit_code == 0
+    by_hand = Policy.load(here / "model")
+    assert parameters(filled.scorer) == parameters(by_hand.scorer) == parameters(python.policy.scorer)
+    assert rank().equals(ranked)
+
+
+def test_warnings_about_the_examination_go_to_stderr(here: Path, call: Call) -> None:
+    table = pq.read_table("log.parquet")
+    pq.write_table(table.filter(pc.less(table["impression_id"], 150)), "log.parquet")
+    ran = call("--no-compare", "--ignore", "production")
+    assert ran.exit_code == 0
+    assert ran.err.startswith("Warning: ")
+    assert (here / "model").is_dir()
+
+
+def test_interrupted_and_gone_on_with(here: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    epochs: list[int] = []
+
+    def interrupted(*arguments: object, **options: object) -> object:
+        told = options.pop("progress")
+
+        def progress(epoch: Epoch) -> None:
+            epochs.append(epoch.epoch)
+            told(epoch)  # type: ignore[operator]
+            if len(epochs) == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return learn_from_log(*arguments, progress=progress, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fit_policy, "learn_from_log", interrupted)
+    ran = call(*KNOWN, "--no-compare")
+    assert (ran.exit_code, ran.err) == (130, "Interrupted.\n")
+    assert not (here / "model").exists()
+    assert (here / ".model.saferank-checkpoint").is_dir()
+    assert call(*KNOWN, "--no-compare").exit_code == 0
+    assert epochs == [1, 2]  # the second run began where the first one was
+    assert not (here / ".model.saferank-checkpoint").exists()
+    resumed = parameters(Policy.load(here / "model").scorer)
+    assert call(*KNOWN, "--no-compare").exit_code == 0
+    assert parameters(Policy.load(here / "model").scorer) == resumed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "text"),
+    [
+        (["--out", "."], 2, ". is there already, and is no model; name another folder."),
+        (["--out", "log.parquet"], 2, "log.parquet is there already, and is no model"),
+        (["--out", "log.parquet/model"], 2, "log.parquet is a file; name a folder in a folder."),
+        (["--missing", "zero"], 2, "--missing zero: must be error, or a number that stands for a missing value."),
+        (["--column", "click"], 2, "--column click: write OURS=THEIRS, such as click=clicked."),
+        (["--delta", "1"], 2, "delta is the chance that the bound may fail, between 0 and 1; got 1.0."),
+        (["--learning-rate", "0"], 2, "learning rate 0: must be above 0, and at most 10."),
+        (["--examination", "1,0.5", "--cutoff", "3"], 2, "is for 2 ranks, but the cutoff is 3: leave it out."),
+        (["--features", "nowhere.parquet"], 1, "nowhere.parquet: there is no such file or folder; check the path."),
+        (["--logging-scores", "score"], 1, "features.parquet, column 'score': there is no such feature."),
+        (["--ignore", "size"], 1, "features.parquet, column 'size': there is no such column of numbers to leave out."),
+    ],
+)
+def test_wrong_calls(arguments: Sequence[str], exit_code: int, text: str, here: Path, call: Call) -> None:
+    ran = call(*(() if "--examination" in arguments else GIVEN), *arguments)
+    assert (ran.exit_code, ran.out) == (exit_code, "")
+    assert text in ran.err
+    assert not (here / "model").exists()
+
+
+def test_where_training_stands() -> None:
+    steps = {
+        "exposure-crm": Step("exposure-crm", Epoch(7, 0.5, 0.1, 0.3), 0.35),
+        "naive": Step("naive", Epoch(2, 0.5, 0.0, 0.3), 0.35),
+    }
+    console = Console(width=80, record=True)
+    console.print(_steps(steps))
+    rows = cells(console.export_text())
+    assert rows["exposure-crm"] == ["7", "0.5000", "0.1000", "0.4000", "0.3500 (+0.0500)"]
+    assert rows["naive"] == ["2", "", "", "", ""]

@@ -1,0 +1,133 @@
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.policy.serve import serve
+from tests.cli.running import Ran, run_here
+from tests.policy.made import EXAMINATION, NAMES, make_data, make_policy, write_features
+
+Call = Callable[..., Ran]
+DATA = make_data((4, 1, 7, 2))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model and candidates.parquet, to be in."""
+    make_policy().save(tmp_path / "model")
+    write_features(tmp_path / "candidates.parquet", DATA, title=["words"] * DATA.documents)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    def run(*arguments: str, candidates: str = "candidates.parquet", out: str = "ranked.parquet") -> Ran:
+        return run_here(["rank", "model", candidates, "--out", out, *arguments], monkeypatch, capsys)
+
+    return run
+
+
+def test_by_score(here: Path, call: Call) -> None:
+    assert call() == (0, "ranked.parquet: 14 documents ranked, deterministic.\n", "")
+    table = pq.read_table(here / "ranked.parquet")
+    served = serve(make_policy().scores(DATA), DATA.offsets, EXAMINATION)
+    assert table.column_names == ["query_id", "document_id", "score", "rank", "exposure"]
+    assert table["rank"].to_pylist() == served.rank.tolist()
+    assert table["exposure"].to_pylist() == served.exposure.tolist()
+    assert table["query_id"].to_pylist()[:5] == ["q0", "q0", "q0", "q0", "q1"]
+
+
+def test_sampled_to_csv(here: Path, call: Call) -> None:
+    ran = call("--serve-as", "sampled", "--seed", "4", "--cutoff", "2", out="new/ranked.csv")
+    assert ran.out == "new/ranked.csv: 14 documents ranked, sampled, the first 2 of each query shown.\n"
+    table = pyarrow.csv.read_csv(here / "new" / "ranked.csv")
+    scores = make_policy().scores(DATA)
+    served = serve(scores, DATA.offsets, EXAMINATION[:2], serve_as="sampled", rng=np.random.default_rng(4))
+    assert table["rank"].to_pylist() == served.rank.tolist()
+    np.testing.assert_allclose(table["exposure"].to_numpy(), served.exposure, rtol=1e-6)
+    assert served.log_probability is not None
+    np.testing.assert_allclose(
+        table["log_probability"].to_numpy(), served.log_probability[DATA.query_of_document], rtol=1e-6
+    )
+
+
+def test_csv_candidates_give_the_same(here: Path, call: Call) -> None:
+    pyarrow.csv.write_csv(pq.read_table("candidates.parquet"), "candidates.csv")
+    call()
+    call(candidates="candidates.csv", out="again.parquet")
+    one, two = (pq.read_table(here / name) for name in ("ranked.parquet", "again.parquet"))
+    assert one.equals(two)
+
+
+def test_other_names_and_columns_to_ignore(here: Path, call: Call) -> None:
+    call()
+    table = pq.read_table("candidates.parquet")
+    renamed = table.rename_columns(["q", "d", *table.column_names[2:]])
+    pq.write_table(renamed.append_column("label", pa.array(range(14))), "candidates.parquet")
+    ran = call("--query-column", "q", "--document-column", "d", out="again.parquet")
+    assert ran.exit_code == 1
+    assert "candidates.parquet, column 'label': the policy does not know this feature; leave the column out" in ran.err
+    assert not Path("again.parquet").exists()
+    assert (
+        call(*("--query-column", "q", "--document-column", "d", "--ignore", "label"), out="again.parquet").exit_code
+        == 0
+    )
+    assert pq.read_table(here / "again.parquet").equals(pq.read_table(here / "ranked.parquet"))
+
+
+def test_nan_as_the_schema_says(here: Path, call: Call) -> None:
+    table = pq.read_table("candidates.parquet")
+    prices = [None, *table["price"].to_pylist()[1:]]
+    place = table.column_names.index("price")
+    pq.write_table(table.set_column(place, "price", pa.array(prices, pa.float32())), "candidates.parquet")
+    ran = call()
+    assert ran.exit_code == 1
+    assert "candidates.parquet, column 'price': query q0, document d0: got nan; fill it in" in ran.err
+    make_policy(missing=7.0).save("model")
+    assert call().exit_code == 0
+    features = DATA.features.copy()
+    features[0, 0] = 7
+    scores = make_policy(missing=7.0).scores(replace(DATA, features=features))
+    np.testing.assert_array_equal(pq.read_table(here / "ranked.parquet")["score"].to_numpy(), scores)
+
+
+def test_the_features_may_stand_in_another_order(here: Path, call: Call) -> None:
+    call()
+    table = pq.read_table("candidates.parquet")
+    pq.write_table(table.select(["document_id", *NAMES[::-1], "query_id"]), "candidates.parquet")
+    call(out="again.parquet")
+    assert pq.read_table(here / "again.parquet").equals(pq.read_table(here / "ranked.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "text"),
+    [
+        (["--out", "ranked.txt"], 2, "ranked.txt: must end in .parquet or .csv, which says what to write."),
+        (["--cutoff", "4"], 2, "cutoff 4: the policy knows the examination of 3 ranks; choose from 1 to 3."),
+        (["--serve-as", "magic"], 2, "Invalid value for '--serve-as'"),
+        (["--ignore", "age"], 1, "column 'age': there is no such feature, and the policy reads it; there are price, "),
+        (
+            ["--query-column", "q"],
+            1,
+            "candidates.parquet, column 'q': there is no such column; the file has query_id, ",
+        ),
+    ],
+)
+def test_wrong_calls(arguments: Sequence[str], exit_code: int, text: str, here: Path, call: Call) -> None:
+    ran = call(*arguments)
+    assert (ran.exit_code, ran.out) == (exit_code, "")
+    assert text in ran.err
+    assert {file.name for file in here.iterdir()} - {"cache"} == {"model", "candidates.parquet"}
+
+
+def test_no_model(here: Path, call: Call) -> None:
+    (here / "model" / "manifest.json").write_text("{")
+    ran = call()
+    assert ran.exit_code == 1
+    assert "manifest.json: is not JSON (" in ran.err

@@ -1,0 +1,222 @@
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import saferank
+from saferank.errors import DataError, UsageError
+from saferank.plackett_luce import exposure
+from saferank.policy import model_folder
+from saferank.policy.model_folder import check_model_folder, is_model
+from saferank.policy.policy import Policy
+from tests.policy.made import EXAMINATION, make_data, make_policy
+
+
+@pytest.mark.parametrize("scorer", ["mlp", "linear"])
+def test_round_trip(scorer: str, tmp_path: Path) -> None:
+    policy, data = make_policy(scorer, missing=0.5, log1p=False), make_data()
+    policy.save(tmp_path / "new" / "model")
+    again = Policy.load(tmp_path / "new" / "model")
+    np.testing.assert_array_equal(again.scores(data), policy.scores(data))
+    np.testing.assert_array_equal(again.exposure(data), policy.exposure(data))
+    np.testing.assert_array_equal(again.examination, EXAMINATION)
+    assert again.schema == policy.schema
+    assert again.kind == policy.kind
+    assert again.manifest["inputs"] == {"features": "features.parquet"}
+    assert again.manifest["saferank"] == saferank.__version__
+    assert sorted(file.name for file in (tmp_path / "new" / "model").iterdir()) == [
+        *("manifest.json", "schema.json", "weights.safetensors"),
+    ]
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["model"]
+
+
+def test_a_model_read_and_written_again_has_the_same_bytes(tmp_path: Path) -> None:
+    make_policy().save(tmp_path / "a")
+    Policy.load(tmp_path / "a").save(tmp_path / "b")
+    for name in ("manifest.json", "schema.json", "weights.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_scores_are_the_scorers_on_prepared_features() -> None:
+    policy, data = make_policy(), make_data()
+    with torch.no_grad():
+        expected = policy.scorer(torch.from_numpy(policy.schema.prepare(data).features)).numpy()
+    np.testing.assert_allclose(policy.scores(data), expected, rtol=1e-6)
+    np.testing.assert_allclose(policy.exposure(data), exposure(expected, data.offsets, EXAMINATION), rtol=1e-5)
+    assert policy.cutoff == 3
+
+
+def test_a_model_is_replaced_and_anything_else_is_not(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    make_policy(seed=1).save(folder)
+    make_policy(seed=2).save(folder)
+    np.testing.assert_array_equal(Policy.load(folder).scores(make_data()), make_policy(seed=2).scores(make_data()))
+    other = tmp_path / "thesis"
+    other.mkdir()
+    (other / "manifest.json").write_text("{}")
+    for place in (other, other / "manifest.json"):
+        with pytest.raises(UsageError, match=r"is there already, and is no model; name another folder"):
+            make_policy().save(place)
+    assert [file.name for file in other.iterdir()] == ["manifest.json"]
+    with pytest.raises(UsageError, match=r"manifest.json is a file; name a folder in a folder"):
+        check_model_folder(other / "manifest.json" / "model")
+
+
+def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "model"
+    make_policy(seed=1).save(folder)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    whole = Path.write_bytes
+
+    def full(file: Path, text: bytes) -> int:
+        if file.name == "manifest.json":
+            raise OSError("no space left")
+        return whole(file, text)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="no space left"):
+        make_policy(seed=2).save(folder)
+    monkeypatch.undo()
+    rename = Path.replace
+
+    def stuck(file: Path, target: Path) -> Path:
+        if file.name.endswith(".unfinished"):
+            raise OSError("cannot rename")
+        return rename(file, target)
+
+    monkeypatch.setattr(Path, "replace", stuck)
+    with pytest.raises(OSError, match="cannot rename"):
+        make_policy(seed=2).save(folder)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_manifest_that_json_does_not_have_is_not_written(tmp_path: Path) -> None:
+    policy = make_policy()
+    policy.manifest["settings"] = {"delta": float("nan")}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        policy.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def edit(folder: Path, **values: Any) -> None:
+    file = folder / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:
+    """Change the weights, and the hash of them in the manifest: what is left to notice is the tensors."""
+    file = folder / "weights.safetensors"
+    save_file(change(load_file(file)), file)
+    rehash(file)
+
+
+def rehash(file: Path) -> None:
+    manifest = json.loads((file.parent / "manifest.json").read_text())
+    manifest["files"][file.name]["sha256"] = model_folder._sha256(file.read_bytes())
+    (file.parent / "manifest.json").write_text(json.dumps(manifest))
+
+
+def cut(file: Path, size: int, *, hashed: bool = False) -> None:
+    file.write_bytes(file.read_bytes()[:size])
+    if hashed:
+        rehash(file)
+
+
+def swap(first: str, second: str) -> Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]:
+    return lambda tensors: tensors | {first: tensors[second], second: tensors[first]}
+
+
+def schema_text(folder: Path, text: str) -> None:
+    (folder / "schema.json").write_text(text)
+    rehash(folder / "schema.json")
+
+
+AGAIN = "; copy the folder again, or fit anew."
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (lambda f: shutil.rmtree(f), r"model: there is no such folder; `saferank fit` writes one\."),
+        (
+            lambda f: (f / "manifest.json").unlink(),
+            r"manifest.json: there is no such file: not a folder that `saferank fit` wrote\?",
+        ),
+        (lambda f: cut(f / "manifest.json", 40), rf"manifest.json: is not JSON \(.*\){AGAIN}"),
+        (lambda f: (f / "manifest.json").write_text("[1]"), "manifest.json: was not written by `saferank fit`; name"),
+        (lambda f: edit(f, format="saferank-statistics"), "manifest.json: was not written by `saferank fit`; name"),
+        (lambda f: edit(f, version=2), "manifest.json: has version 2, but this saferank reads 1; fit anew"),
+        (
+            lambda f: edit(f, scorer={"name": "tree", "settings": {}}),
+            rf"manifest.json: does not describe .*tree.*{AGAIN}",
+        ),
+        (lambda f: edit(f, scorer=None), rf"manifest.json: does not describe a scorer .*{AGAIN}"),
+        (lambda f: edit(f, examination=[]), rf"manifest.json: does not describe .*examination.*{AGAIN}"),
+        (lambda f: edit(f, files={}), rf"manifest.json: has no hash of weights.safetensors{AGAIN}"),
+        (lambda f: (f / "weights.safetensors").unlink(), f"weights.safetensors: there is no such file, .*{AGAIN}"),
+        (lambda f: cut(f / "weights.safetensors", 200), f"weights.safetensors: is not the file .* cut short.*{AGAIN}"),
+        (
+            lambda f: cut(f / "weights.safetensors", 200, hashed=True),
+            rf"weights.safetensors: cannot be read \(.*\){AGAIN}",
+        ),
+        (
+            lambda f: rewrite(f, swap("layers.0.weight", "layers.2.weight")),
+            r"tensor 'layers.0.weight' has shape \(4, 5\) of float32, but the scorer needs \(5, 3\) of float32; copy",
+        ),
+        (
+            lambda f: save_file(
+                swap("layers.0.weight", "layers.2.weight")(load_file(f / "weights.safetensors")),
+                f / "weights.safetensors",
+            ),
+            "weights.safetensors: is not the file that the manifest tells of",
+        ),
+        (
+            lambda f: rewrite(f, lambda t: {name: t[name] for name in t if name != "layers.4.bias"}),
+            f"weights.safetensors: has no tensor 'layers.4.bias'{AGAIN}",
+        ),
+        (
+            lambda f: rewrite(f, lambda t: t | {"layers.6.bias": torch.zeros(1)}),
+            f"has a tensor 'layers.6.bias' that the scorer lacks{AGAIN}",
+        ),
+        (
+            lambda f: rewrite(f, lambda t: t | {"layers.4.bias": t["layers.4.bias"].double()}),
+            r"tensor 'layers.4.bias' has shape \(1,\) of float64, but the scorer needs \(1,\) of float32",
+        ),
+        (
+            lambda f: rewrite(f, lambda t: t | {"layers.4.bias": t["layers.4.bias"] * torch.nan}),
+            "tensor 'layers.4.bias' has a value that is not finite; fit anew",
+        ),
+        (lambda f: (f / "schema.json").write_text("{}"), "schema.json: is not the file that the manifest tells of"),
+        (lambda f: schema_text(f, "{}"), rf"schema.json: is no feature schema \(must have names.*\){AGAIN}"),
+        (lambda f: schema_text(f, "{"), rf"schema.json: is no feature schema \(Expecting.*\){AGAIN}"),
+    ],
+)
+def test_a_broken_folder_says_what_is_wrong(break_it: Callable[[Path], None], message: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    make_policy().save(folder)
+    break_it(folder)
+    with pytest.raises(DataError, match=message) as raised:
+        Policy.load(folder)
+    assert str(raised.value).startswith(re.escape(str(tmp_path)).replace("\\", ""))
+
+
+def test_what_is_a_model(tmp_path: Path) -> None:
+    make_policy().save(tmp_path / "model")
+    assert is_model(tmp_path / "model")
+    assert not is_model(tmp_path)
+    (tmp_path / "manifest.json").write_text("[]")
+    assert not is_model(tmp_path)
+
+
+def test_examination_is_one_number_a_rank() -> None:
+    policy = make_policy()
+    with pytest.raises(UsageError, match=r"examination of shape \(1, 2\): must be one number a rank"):
+        Policy(policy.kind, policy.scorer, policy.schema, np.ones((1, 2)))
