@@ -1,0 +1,1 @@
+"""The verdict on a policy, from interactions that its training never saw."""
