@@ -22,6 +22,8 @@ def test_help_teaches() -> None:
     assert result.exit_code == 0
     assert "Learn a better ranker from clicks. Never ship a worse one." in result.output
     assert "saferank data synthetic:small" in result.output
+    path = [result.output.index(f"saferank {command} ") for command in ("demo", "doctor", "fit", "rank", "aggregate")]
+    assert path == sorted(path)  # in the order in which one needs them
     assert max(map(len, result.output.splitlines())) <= 80
 
 
@@ -29,10 +31,18 @@ def test_no_command_shows_the_help() -> None:
     assert "saferank data synthetic:small" in CliRunner().invoke(app, []).output
 
 
-@pytest.mark.parametrize("command", ["data", "demo", "simulate", "reproduce"])
+COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback is not None]
+
+
+def test_the_commands_of_a_user_are_there() -> None:
+    assert {"demo", "data", "simulate", "aggregate", "doctor", "fit", "rank", "reproduce"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--help"])
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"})
     assert result.exit_code == 0
+    assert max(map(len, result.output.splitlines())) <= 80
     assert f"saferank {command} " in result.output.split("Usage:")[1].split("\n", 1)[1]
 
 

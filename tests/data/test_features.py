@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from saferank.data.features import read_features
-from saferank.errors import DataError
+from saferank.errors import DataError, UsageError
 
 TABLE = {
     "query_id": ["b", "a", "b", "a"],
@@ -175,7 +175,7 @@ def write_only(path: Path, columns: dict[str, pa.Array]) -> None:
         (
             {"price": [1.0, None, 2.0, None]},
             {},
-            ", row 1, column 'price': got null; fill it in or leave out the row.",
+            ", row 1, column 'price': got null; fill it in, or name the number that stands for it (fit: --missing 0).",
         ),
         (
             {"query_id": ["a", "a", "a", None]},
@@ -185,17 +185,32 @@ def write_only(path: Path, columns: dict[str, pa.Array]) -> None:
         (
             {"price": [1.0, 2.0, float("nan"), 3.0]},
             {},
-            ", row 2, column 'price': got nan, which is not finite; fill or drop it first.",
+            ", row 2, column 'price': got nan, which is no number; fill it in, or name the number that stands for it",
         ),
         (
             {"label": [1.0, 2.0, 3.0, float("-inf")]},
             {"label": "label"},
-            ", row 3, column 'label': got -inf, which is not finite; fill or drop it first.",
+            ", row 3, column 'label': got -inf, which is not finite; replace it.",
         ),
         (
             {"price": [1.0, 2.0, 3.0, 1e39]},
             {},
             ", row 3, column 'price': got 1e+39, which is too large for float32; scale it down first.",
+        ),
+        (
+            {"price": [1.0, None, float("inf"), 3.0]},
+            {"missing": "nan"},
+            ", row 2, column 'price': got inf, which is not finite; replace it.",
+        ),
+        (
+            {"query_id": ["a", None, "a", "a"], "price": [None, 1.0, 2.0, 3.0]},
+            {"missing": "nan"},
+            ", row 1, column 'query_id': got null; fill it in or leave out the row.",
+        ),
+        (
+            {"label": [1.0, 2.0, 3.0, None]},
+            {"label": "label", "missing": "nan"},
+            ", row 3, column 'label': got null; fill it in or leave out the row.",
         ),
         (
             {"document_id": ["1", "1", "1", "1"]},
@@ -210,6 +225,20 @@ def test_errors_name_file_row_column_value_and_remedy(
     path = write(tmp_path / "f.parquet", **columns)
     with pytest.raises(DataError, match=re.escape(f"{path}{message}")):
         read_features(path, **options)
+
+
+def test_holes_are_let_in_when_asked_for(tmp_path: Path) -> None:
+    nan = float("nan")
+    columns = {
+        "price": [0.5, nan, None, 3.5],
+        "stock": pa.array([1, None, 3, 4], pa.int32()),
+        "label": pa.array([True, False, None, True]),
+    }
+    data = read_features(write(tmp_path / "f.parquet", **columns), missing="nan")
+    assert data.feature_names == ("price", "stock", "label")
+    np.testing.assert_array_equal(data.features, [[0.5, 1, 1], [nan, 3, nan], [nan, nan, 0], [3.5, 4, 1]])
+    with pytest.raises(UsageError, match="missing='zero' is unknown; choose error or nan"):
+        read_features(tmp_path / "f.parquet", missing="zero")  # type: ignore[arg-type]
 
 
 def test_mistake_in_a_later_file_is_found_there(tmp_path: Path) -> None:

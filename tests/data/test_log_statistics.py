@@ -59,15 +59,12 @@ def test_sizes_and_sums() -> None:
             {"clicked": [[3, 0], [0, 1], [0, 3], [1, 0], [0, 0], [0, 0]]},
             "document 2 at rank 2 was clicked 3 times, but shown 2",
         ),
-        ({"interactions": [6, 2, 0]}, "query 0 has 6 interactions, but 5 documents shown at rank 1"),
+        ({"interactions": [4, 2, 0]}, "query 0 has 4 interactions, but 5 documents shown at rank 1"),
         ({"interactions": [5, 2, 1]}, None),  # a list without a document that can be shown
+        ({"interactions": [6, 2, 0]}, None),  # an interaction whose documents have no features
         (
-            {"shown": [[4, 1], [1, 2], [0, 1], [2, 0], [0, 0], [0, 0]], "clicked": np.zeros((6, 2), int)},
-            "query 0 has 5 interactions, but 4 documents shown at rank 2",
-        ),
-        (
-            {"shown": [[4, 1], [1, 2], [0, 2], [0, 2], [0, 0], [0, 0]], "clicked": np.zeros((6, 2), int)},
-            "query 1 has 2 interactions, but 2 documents shown at rank 2",
+            {"shown": [[4, 1], [1, 2], [0, 3], [2, 0], [0, 0], [0, 0]], "clicked": np.zeros((6, 2), int)},
+            "query 0 has 5 interactions, but 6 documents shown at rank 2",
         ),
     ],
 )

@@ -10,8 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from saferank import __version__
+from saferank.cli.aggregate import aggregate
+from saferank.cli.certify import certify
 from saferank.cli.data import data
 from saferank.cli.demo import demo
+from saferank.cli.doctor import doctor
+from saferank.cli.fit import fit
+from saferank.cli.rank import rank
 from saferank.cli.reproduce import reproduce
 from saferank.cli.simulate import simulate
 from saferank.errors import SaferankError
@@ -56,12 +61,25 @@ def saferank(
     [cyan]saferank demo[/cyan]                  few clicks, many clicks, a price on risk
     [cyan]saferank data synthetic:small[/cyan]  what is in a data set made up on the spot
     [cyan]saferank reproduce synthetic:small --quick[/cyan]  the paper, in minutes
+
+    [bold]On your own log[/bold] ([cyan]simulate[/cyan] makes one to try it on)
+
+    [cyan]saferank doctor log.parquet --features features.parquet[/cyan]
+    [cyan]saferank fit log.parquet --features features.parquet --out model[/cyan]
+    [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
+
+    [cyan]saferank aggregate[/cyan] counts a large log once, for all of them.
     """
 
 
 app.command()(demo)
 app.command()(data)
 app.command()(simulate)
+app.command()(aggregate)
+app.command()(doctor)
+app.command()(fit)
+app.command()(certify)
+app.command()(rank)
 app.command()(reproduce)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from saferank.data.ranking_data import RankingData
-from saferank.errors import DataError
+from saferank.errors import DataError, UsageError
+
+Missing = Literal["error", "nan"]
+FILL = "fill it in, or name the number that stands for it (fit: --missing 0)"
 
 
 def read_features(
@@ -24,18 +28,24 @@ def read_features(
     query: str = "query_id",
     document: str = "document_id",
     label: str | None = None,
+    missing: Missing = "error",
 ) -> RankingData:
     """Read a Parquet file, all those below a folder, or those that a pattern such as `day-*.parquet` matches.
 
     `columns` are the features, by default every column of numbers (or of true and false, as 1 and 0) but the
     query, document and label ones. Rows of one query need not stand together: they are brought together, in
     the order in which queries and rows first appear. Rows in error messages count from 0 in their file.
+
+    `missing`: null and NaN in a feature are an `error`, or `nan`, for whoever reads the data to fill in. In an id or a
+    label they are an error always.
     """
+    if missing not in get_args(Missing):
+        raise UsageError(f"missing='{missing}' is unknown; choose {' or '.join(get_args(Missing))}.")
     files = _files(path)
     names = tuple(columns) if columns is not None else _numeric_columns(files[0], {query, document, label})
     if not names:
         raise DataError("has no column of numbers to take as a feature; name some in `columns`.", file=files[0])
-    tables = [_read(file, names, query, document, label) for file in files]
+    tables = [_read(file, names, query, document, label, missing) for file in files]
     rows = sum(len(table.features) for table in tables)
     if rows == 0:
         raise DataError("has no row; there is nothing to read.", file=path)
@@ -98,7 +108,7 @@ def _numeric_columns(file: Path, others: set[str | None]) -> tuple[str, ...]:
     return tuple(field.name for field in _schema(file) if field.name not in others and _is_numeric(field.type))
 
 
-def _read(file: Path, names: tuple[str, ...], query: str, document: str, label: str | None) -> _Table:
+def _read(file: Path, names: tuple[str, ...], query: str, document: str, label: str | None, missing: Missing) -> _Table:
     schema = _schema(file)
     numbers = names if label is None else (*names, label)
     for name in (query, document, *numbers):
@@ -110,26 +120,31 @@ def _read(file: Path, names: tuple[str, ...], query: str, document: str, label: 
     wanted = list(dict.fromkeys((query, document, *numbers)))
     table = pq.read_table(file, columns=wanted, partitioning=None)
     for name in wanted:
-        if table[name].null_count:
+        feature = name in names
+        if table[name].null_count and (missing == "error" or not feature):
             row = int(pc.index(pc.is_null(table[name]), True).as_py())
-            raise DataError("got null; fill it in or leave out the row.", file=file, row=row, column=name)
+            remedy = FILL if feature else "fill it in or leave out the row"
+            raise DataError(f"got null; {remedy}.", file=file, row=row, column=name)
     features = np.empty((len(table), len(names)), dtype=np.float32)
     for place, name in enumerate(names):
-        features[:, place] = _numbers(table[name], file, name)
-    labels = np.empty(0, dtype=np.float32) if label is None else _numbers(table[label], file, label)
+        features[:, place] = _numbers(table[name], file, name, missing)
+    labels = np.empty(0, dtype=np.float32) if label is None else _numbers(table[label], file, label, "error")
     return _Table(table[query].cast(pa.string()), table[document].cast(pa.string()), features, labels)
 
 
-def _numbers(column: pa.ChunkedArray, file: Path, name: str) -> NDArray[np.float32]:
+def _numbers(column: pa.ChunkedArray, file: Path, name: str, missing: Missing) -> NDArray[np.float32]:
     kind = pa.uint8() if pa.types.is_boolean(column.type) else pa.float64()
-    exact = column.cast(kind, safe=False).to_numpy()
+    exact = column.cast(kind, safe=False).cast(pa.float64()).to_numpy()  # null becomes NaN
     with np.errstate(over="ignore"):
         values: NDArray[np.float32] = exact.astype(np.float32)
-    bad = np.flatnonzero(~np.isfinite(values))
+    bad = np.flatnonzero(~np.isfinite(values) if missing == "error" else np.isinf(values))
     if len(bad):
         row = int(bad[0])
-        why = "too large for float32; scale it down" if np.isfinite(exact[row]) else "not finite; fill or drop it"
-        raise DataError(f"got {exact[row]}, which is {why} first.", file=file, row=row, column=name)
+        if np.isnan(exact[row]):
+            why = f"no number; {FILL}"
+        else:
+            why = "too large for float32; scale it down first" if np.isfinite(exact[row]) else "not finite; replace it"
+        raise DataError(f"got {exact[row]}, which is {why}.", file=file, row=row, column=name)
     return values
 
 

@@ -55,8 +55,9 @@ class LoggedRankings:
 class LogStatistics:
     """Counts per (query, document, rank), ragged: rows `offsets[q]:offsets[q + 1]` belong to query q.
 
-    Checked on construction: shapes agree, no document is clicked more often than shown, and every interaction of a
-    query shows one document at each rank, up to the rank at which the query's list ends.
+    Checked on construction: shapes agree, no document is clicked more often than shown, and no rank of a query shows
+    more documents than it has interactions. It may show fewer: real lists end early, and documents without features
+    are left out.
     """
 
     offsets: NDArray[np.int64]
@@ -99,10 +100,8 @@ class LogStatistics:
             clicks, times = self.clicked[document, rank], self.shown[document, rank]
             raise DataError(f"document {document} at rank {rank + 1} was clicked {clicks} times, but shown {times}.")
         per_rank = np.add.reduceat(self.shown, self.offsets[:-1], axis=0)
-        filled = per_rank == self.interactions[:, None]
-        gone = np.logical_and.accumulate(filled, axis=1) | (per_rank == 0)
-        if not gone.all():
-            query, rank = (int(index) for index in np.argwhere(~gone)[0])
+        if (per_rank > self.interactions[:, None]).any():
+            query, rank = (int(index) for index in np.argwhere(per_rank > self.interactions[:, None])[0])
             raise DataError(
                 f"query {query} has {self.interactions[query]} interactions, "
                 f"but {per_rank[query, rank]} documents shown at rank {rank + 1}."

@@ -1,0 +1,129 @@
+"""`saferank aggregate`: a click log of any size to counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from saferank.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def aggregate(
+    log: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOG",
+            help="A Parquet or CSV file, a folder or a quoted pattern of such, a session text, "
+            "or [cyan]duckdb://file.db/table[/cyan].",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write; one that an earlier run wrote is replaced.")],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OURS=THEIRS", help="A column that has another name, as in [cyan]click=clicked[/cyan]. Repeatable."
+        ),
+    ] = None,
+    layout: Annotated[
+        str,
+        typer.Option(help="long, nested, ubi or session; ubi:ACTION for another action than clicks."),
+    ] = "auto",
+    cutoff: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many ranks to count.", show_default="as many as the log shows, at most 10"),
+    ] = None,
+    split: Annotated[str, typer.Option(help="Shares of train, validation and certify, in percent.")] = "60/20/20",
+    split_by: Annotated[
+        str, typer.Option(metavar="hash|time", help="At random by impression_id, or the last ones certify.")
+    ] = "hash",
+    split_seed: Annotated[int, typer.Option(min=0, help="Another one, another split by hash.")] = 0,
+    segment: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Count sets of clicks by this column, such as the device, too.")
+    ] = None,
+    rankings: Annotated[
+        bool, typer.Option("--rankings", help="Count whole rankings too, for action-based methods.")
+    ] = False,
+    on_bad_rows: Annotated[
+        str, typer.Option(metavar="error|drop", help="Stop at rows that cannot be used, or leave them out.")
+    ] = "error",
+) -> None:
+    """Count a click log once, so that every later step is quick.
+
+    Learning and certifying need of a log only how often each document of a query
+    was shown and clicked at each rank, and which ones were clicked together. A
+    billion rows become a table the size of what was shown. [bold]fit[/bold], [bold]doctor[/bold] and
+    [bold]certify[/bold] take the folder in place of the log.
+
+    The log has one row a shown document: impression_id, query_id, document_id,
+    position (from 1), click (0 or 1), and if it is there timestamp. Or one row an
+    impression: query_id, document_ids (a list), clicks (a list). OpenSearch UBI
+    (a folder with ubi_queries and ubi_events) and session texts are known as well.
+
+    Every impression belongs to one part: [bold]train[/bold] to learn from, [bold]validation[/bold] to choose
+    by, [bold]certify[/bold] to decide by whether what was learned may be shown.
+
+    [cyan]saferank aggregate 'logs/*.parquet' --out stats --column click=clicked[/cyan]
+    """
+    columns = _columns(column or [])
+
+    from saferank.data.aggregated_log import is_aggregated
+    from saferank.data.load_log import load_log
+    from saferank.data.split import parse_split
+
+    how = parse_split(split, by=split_by, seed=split_seed)
+    if out.exists() and not is_aggregated(out):
+        raise UsageError(f"--out {out} is there already, and is no folder of statistics; name another.")
+    if is_aggregated(log):
+        raise UsageError(f"{log} is a folder of statistics, aggregated already; give the log that it was made from.")
+    with Console(stderr=True).status(f"Opening {log}") as status:
+        counted = load_log(
+            log,
+            columns=columns,
+            layout=layout,
+            cutoff=cutoff,
+            split=how,
+            segment=segment,
+            on_bad_rows=on_bad_rows,
+            rankings=rankings,
+            progress=lambda step: status.update(f"{step} of {log}"),
+        )
+        status.update(f"Writing {out}")
+        counted.write(out)
+    Console().print(_summary(counted.manifest, out))
+
+
+def _columns(pairs: Iterable[str]) -> dict[str, str]:
+    columns = {}
+    for pair in pairs:
+        ours, equals, theirs = pair.partition("=")
+        if not (ours and equals and theirs):
+            raise UsageError(f"--column {pair}: write OURS=THEIRS, such as click=clicked.")
+        columns[ours] = theirs
+    return columns
+
+
+def _summary(manifest: dict[str, Any], out: Path) -> RenderableType:
+    table = Table("part", title=f"{out}: {manifest['rows']:,} rows, {manifest['cutoff']} ranks", title_justify="left")
+    for heading in ("interactions", "queries", "shown", "clicks", "click rate"):
+        table.add_column(heading, justify="right")
+    for part, size in manifest["parts"].items():
+        rate = f"{size['clicks'] / size['shown']:.2%}" if size["shown"] else "-"
+        counts = (f"{size[name]:,}" for name in ("interactions", "queries", "shown", "clicks"))
+        table.add_row(part, *counts, rate)
+    lines = [f"Dropped {_dropped(kind, count)}." for kind, count in manifest["bad_rows"].items()]
+    return Group(table, *(Text(line) for line in (*lines, *manifest["notes"])))
+
+
+def _dropped(kind: str, count: int) -> str:
+    from saferank.data.log_checks import KINDS
+
+    return KINDS[kind].describe_dropped(count)

@@ -1,0 +1,296 @@
+"""The group-by: a click log of any size becomes tables the size of what was shown.
+
+Two queries do it, as Ibis expressions that other engines can run: one group-by of the rows by query, document and
+position, and one of the impressions, which brings the sets of clicked documents and checks every impression on the
+way. Bad rows are looked for in detail only if these checks, or a glance at the narrow columns, find that there are any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import ibis.expr.types as ir
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saferank import __version__
+from saferank.data.aggregated_log import PARTS, SCHEMAS, AggregatedLog
+from saferank.data.click_log import ClickLog
+from saferank.data.group_by import FLAGS, POSITION_DIGITS, impression_counts, pattern_counts, ranking_counts
+from saferank.data.log_checks import (
+    BadRows,
+    bad_click,
+    bad_position,
+    bad_rows_error,
+    diagnose,
+    not_shown,
+    without,
+)
+from saferank.data.log_source import fetch
+from saferank.data.split import HashSplit, Split, TimeSplit
+from saferank.errors import DataError, UsageError
+
+DEFAULT_CUTOFF = 10
+"""Ranks that are counted if the log shows as many and no other cutoff is asked for."""
+NULL_KEYS = ("null query_id", "null document_id")
+"""Seen among the groups that are counted, or among all rows if some are not counted."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a glance at a log tells: its size, and how many rows are bad by themselves."""
+
+    rows: int
+    last_position: int
+    """The largest that is shown."""
+    beyond: int
+    """Rows below the cutoff."""
+    counts: int
+    """Rows with more than one click."""
+    bad: dict[str, int]
+    """Kind -> rows, of those that have any."""
+    period: tuple[Any, Any] | None
+
+
+def aggregate(
+    log: ClickLog,
+    *,
+    cutoff: int | None = None,
+    split: Split | None = None,
+    on_bad_rows: str = "error",
+    rankings: bool = False,
+    progress: Callable[[str], object] | None = None,
+) -> AggregatedLog:
+    """Count a log: how often each document was shown and clicked at each position, and which ones together.
+
+    `cutoff`: how many ranks to count, by default as many as the log shows but at most 10. `on_bad_rows`: `error`
+    raises one `DataError` that tells all that is wrong, `drop` leaves it out and says so in the manifest.
+    `progress` is told what is being done.
+    """
+    if cutoff is not None and cutoff < 1:
+        raise UsageError(f"cutoff {cutoff}: must be 1 or more.")
+    if on_bad_rows not in ("error", "drop"):
+        raise UsageError(f"on_bad_rows '{on_bad_rows}': must be error or drop.")
+    tell = progress or (lambda _: None)
+    name, table = log.source.name, log.table
+    chosen = split or HashSplit()
+    tell("Looking at the rows")
+    extent = _extent(table, cutoff, chosen)
+    if extent.rows == 0:
+        raise DataError("has no row; there is nothing to aggregate.", file=name)
+    flagged = set(extent.bad)
+    counts = None
+    if flagged:
+        flagged |= {*FLAGS, *NULL_KEYS}  # whatever else is wrong is to be told as well
+    else:
+        counts = _count(table, cutoff, chosen, extent, name, rankings, tell)
+        flagged = counts.flagged
+    found: list[BadRows] = []
+    if flagged:
+        tell("Looking for bad rows")
+        found = diagnose(table, flagged)
+        if found and on_bad_rows == "error":
+            raise bad_rows_error(found, name)
+        table, rows = without(table, found), extent.rows
+        extent = _extent(table, cutoff, chosen)
+        if extent.rows == 0:
+            raise DataError(f"has no row left of {rows:,} once the bad ones are dropped.", file=name)
+        counts = _count(table, cutoff, chosen, extent, name, rankings, tell, checked=True)
+    assert counts is not None
+    return _aggregated(log, counts, extent, found)
+
+
+def _extent(log: ir.Table, cutoff: int | None, split: Split) -> Extent:
+    """Look at the narrow columns: first at what statistics of the files tell, then at rows if these leave a doubt."""
+    dated = [log["timestamp"]] if "timestamp" in log.columns else []
+    columns = [log["impression_id"], log["position"], log["click"], *dated]
+    seen = {"rows": log.count()}
+    for column in columns:
+        name = column.get_name()
+        seen |= {f"{name}_count": column.count(), f"{name}_min": column.min(), f"{name}_max": column.max()}
+    found = fetch(log.aggregate(**seen)).to_pylist()[0]
+    rows = found["rows"]
+    period = (found["timestamp_min"], found["timestamp_max"]) if dated and found["timestamp_count"] else None
+    whole = all(log[name].type().is_integer() and found[f"{name}_count"] == rows for name in ("position", "click"))
+    if rows == 0 or (
+        whole
+        and found["impression_id_count"] == rows
+        and found["position_min"] >= 1
+        and found["position_max"] <= (cutoff or DEFAULT_CUTOFF)
+        and 0 <= found["click_min"] <= found["click_max"] <= 1
+        and (not isinstance(split, TimeSplit) or not dated or found["timestamp_count"] == rows)
+    ):
+        return Extent(rows, found["position_max"] or 0, 0, 0, {}, period)
+    return _extent_by_rows(log, cutoff, split, period)
+
+
+def _extent_by_rows(log: ir.Table, cutoff: int | None, split: Split, period: tuple[Any, Any] | None) -> Extent:
+    position = log["position"]
+    bad = {
+        "null impression_id": log["impression_id"].isnull(),
+        "bad position": bad_position(log),
+        "bad click": bad_click(log),
+        "click on what was not shown": not_shown(log),
+        **{kind: log[kind.removeprefix("null ")].isnull() & ~not_shown(log) for kind in NULL_KEYS},
+    }
+    if isinstance(split, TimeSplit) and "timestamp" in log.columns:
+        bad["null timestamp"] = log["timestamp"].isnull()
+    seen = log.aggregate(
+        rows=log.count(),
+        last=position.max(),
+        beyond=log.count(where=position > (cutoff or DEFAULT_CUTOFF)),
+        counts=log.count(where=log["click"] > 1),
+        **{kind: log.count(where=wrong) for kind, wrong in bad.items()},
+    )
+    found = fetch(seen).to_pylist()[0]
+    wrong = {kind: found[kind] for kind in bad if found[kind]}
+    last = 0 if "bad position" in wrong else int(found["last"] or 0)
+    return Extent(found["rows"], last, found["beyond"], found["counts"], wrong, period)
+
+
+# From the engine's tables to ours.
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What the queries brought."""
+
+    cutoff: int
+    split: Split
+    flagged: set[str]
+    """What is wrong with some impression; there are no tables then."""
+    tables: dict[str, pa.Table]
+
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """Return how much each part holds."""
+        sums = [("interactions", "sum"), ("query_id", "count_distinct")]
+        patterns = self.tables["patterns"].group_by("part").aggregate(sums).to_pylist()
+        shown = (
+            self.tables["impressions"].group_by("part").aggregate([("shown", "sum"), ("clicked", "sum")]).to_pylist()
+        )
+        found = {row["part"]: row for row in patterns}
+        for row in shown:
+            found[row["part"]] |= row
+        columns = ("interactions_sum", "query_id_count_distinct", "shown_sum", "clicked_sum")
+        names = ("interactions", "queries", "shown", "clicks")
+        return {
+            part: {name: found.get(part, {}).get(column, 0) for name, column in zip(names, columns, strict=True)}
+            for part in PARTS
+        }
+
+
+def _count(
+    log: ir.Table,
+    cutoff: int | None,
+    split: Split,
+    extent: Extent,
+    source: str,
+    rankings: bool,
+    tell: Callable[[str], object],
+    *,
+    checked: bool = False,
+) -> _Counts:
+    """Run the queries; stop after the first if it finds a bad impression, unless the log was checked already."""
+    last = extent.last_position
+    cutoff = cutoff or min(last, DEFAULT_CUTOFF)
+    split = split.fitted(log, source)
+    engine = log.get_backend().name
+    tell("Counting sets of clicks")
+    patterns = fetch(pattern_counts(log, split, cutoff, last=last, engine=engine))
+    flags = pc.unique(patterns["flag"]).to_pylist()
+    flagged = {kind for place, kind in enumerate(FLAGS) if any(flag >> place & 1 for flag in flags)}
+    if flagged and not checked:
+        return _Counts(cutoff, split, flagged | set(NULL_KEYS), {})
+    tell("Counting what was shown and clicked")
+    shown = fetch(impression_counts(log, split, cutoff))
+    if shown["query_id"].null_count or shown["document_id"].null_count:
+        return _Counts(cutoff, split, set(NULL_KEYS), {})
+    tables = {"patterns": _patterns(patterns), "impressions": _impressions(shown)}
+    if rankings:
+        tell("Counting rankings")
+        tables["rankings"] = _rankings(fetch(ranking_counts(log, split, cutoff)))
+    return _Counts(cutoff, split, set(), tables)
+
+
+def _impressions(wide: pa.Table) -> pa.Table:
+    """Turn a column for each part into rows for each part."""
+    keys = [wide["query_id"].cast(pa.string()), wide["document_id"].cast(pa.string()), wide["position"]]
+    tables = []
+    for place, part in enumerate(PARTS):
+        shown, clicked = wide[f"shown_{place}"], wide[f"clicked_{place}"]
+        table = pa.table([pa.repeat(pa.scalar(part), len(wide)), *keys, shown, clicked], schema=SCHEMAS["impressions"])
+        tables.append(table.filter(pc.greater(shown, 0)))
+    return pa.concat_tables(tables)
+
+
+def _patterns(counts: pa.Table) -> pa.Table:
+    counts = counts.filter(pc.greater(counts["interactions"], 0))
+    segment = counts["segment"] if "segment" in counts.column_names else pa.nulls(len(counts), pa.string())
+    columns = [_names(counts["part"]), segment, counts["query"].cast(pa.string()), _lists(counts["clicked"])]
+    return pa.table([*columns, counts["interactions"]], schema=SCHEMAS["patterns"])
+
+
+def _rankings(counts: pa.Table) -> pa.Table:
+    ranking = _placed(counts["ranking"].combine_chunks())
+    columns = [_names(counts["part"]), counts["query"].cast(pa.string()), ranking, _lists(counts["clicked"])]
+    return pa.table([*columns, counts["interactions"]], schema=SCHEMAS["rankings"])
+
+
+def _placed(lists: pa.Array) -> pa.Array:
+    """Put each document at the place that the digits before it tell; where nothing was shown, there is a null."""
+    flat, starts = lists.flatten(), _offsets(lists).to_numpy()
+    position = pc.utf8_slice_codeunits(flat, 0, POSITION_DIGITS).cast(pa.int64()).to_numpy()
+    offsets = np.concatenate([[0], np.cumsum(position[starts[1:] - 1])])  # the last of each list stands lowest
+    place = np.full(offsets[-1], -1)
+    place[np.repeat(offsets[:-1], np.diff(starts)) + position - 1] = np.arange(len(position))
+    documents = pc.utf8_slice_codeunits(flat, POSITION_DIGITS).take(pa.array(place, mask=place < 0))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), documents)
+
+
+def _names(part: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.take(pa.array(PARTS), part)
+
+
+def _lists(clicked: pa.ChunkedArray) -> pa.Array:
+    """Return lists of text, empty ones where the engine has null for no click."""
+    lists = clicked.combine_chunks()
+    return pa.ListArray.from_arrays(_offsets(lists), lists.flatten().cast(pa.string()))
+
+
+def _offsets(lists: pa.Array) -> pa.Array:
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+
+
+def _aggregated(log: ClickLog, counts: _Counts, extent: Extent, found: list[BadRows]) -> AggregatedLog:
+    notes = []
+    if extent.counts:
+        rows = f"{extent.counts:,} row{'' if extent.counts == 1 else 's'}"
+        notes.append(f"{rows} counted more than one click; each was taken as one click.")
+    if extent.beyond:
+        notes.append(f"{extent.beyond:,} of {extent.rows:,} rows stood below rank {counts.cutoff} and were left out.")
+    manifest: dict[str, Any] = {
+        "saferank": __version__,
+        "source": log.source.name,
+        "layout": log.layout,
+        "columns": log.columns,
+        "files": log.source.describe_files(),
+        "rows": extent.rows,
+        "cutoff": counts.cutoff,
+        "split": counts.split.describe(),
+        "segment": log.segment,
+        "period": None if extent.period is None else [_iso(moment) for moment in extent.period],
+        "parts": counts.sizes(),
+        "bad_rows": {bad.kind.name: bad.dropped for bad in found},
+        "notes": notes,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return AggregatedLog(manifest=manifest, **counts.tables)
+
+
+def _iso(moment: Any) -> str:
+    return moment.isoformat() if isinstance(moment, datetime) else str(moment)

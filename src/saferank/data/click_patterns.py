@@ -1,0 +1,72 @@
+"""What a variance needs of a click log: which documents of an interaction were clicked together, and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class ClickPatterns:
+    """Counts per (query, set of clicked documents): a pattern seen a million times is one entry.
+
+    Documents are rows of the flat arrays of the features; `bounds[p]:bounds[p + 1]` are those of pattern p. The
+    interactions without a click are patterns too, with no document.
+    """
+
+    query: NDArray[np.int64]
+    """Index of the query of each pattern."""
+    bounds: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    interactions: NDArray[np.int64]
+    """How often each pattern was seen."""
+    segment: NDArray[np.str_] | None = None
+    """Value of the segment column, if the log was aggregated with one."""
+
+    def __post_init__(self) -> None:
+        for name in ("query", "bounds", "documents", "interactions"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.int64))
+        if self.bounds.shape != (len(self.query) + 1,) or self.interactions.shape != self.query.shape:
+            raise DataError(
+                f"{len(self.query)} patterns with {len(self.bounds)} bounds and {len(self.interactions)} counts."
+            )
+        if self.bounds[0] != 0 or self.bounds[-1] != len(self.documents) or (np.diff(self.bounds) < 0).any():
+            raise DataError(f"bounds of patterns must rise from 0 to the {len(self.documents)} clicked documents.")
+        bad = np.flatnonzero(self.interactions < 1)
+        if len(bad):
+            raise DataError(f"got {self.interactions[bad[0]]}, but a pattern was seen at least once.", row=int(bad[0]))
+        if self.segment is not None and len(self.segment) != len(self.query):
+            raise DataError(f"{len(self.segment)} segments for {len(self.query)} patterns.")
+
+    @property
+    def patterns(self) -> int:
+        """Number of distinct patterns."""
+        return len(self.query)
+
+    @property
+    def total_interactions(self) -> int:
+        """N: how many interactions the patterns stand for."""
+        return int(self.interactions.sum())
+
+    def subset(self, chosen: NDArray[np.bool_]) -> ClickPatterns:
+        """Return the patterns that a mask chooses."""
+        lengths = np.diff(self.bounds)
+        return ClickPatterns(
+            query=self.query[chosen],
+            bounds=np.concatenate([[0], np.cumsum(lengths[chosen])]),
+            documents=self.documents[np.repeat(chosen, lengths)],
+            interactions=self.interactions[chosen],
+            segment=None if self.segment is None else self.segment[chosen],
+        )
+
+    def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return for each pattern the sum of the clicked documents' values (one value a row of the features)."""
+        pattern = np.repeat(np.arange(self.patterns), np.diff(self.bounds))
+        weights = np.asarray(values, np.float64)[self.documents]
+        sums: NDArray[np.float64] = np.bincount(pattern, weights, self.patterns).astype(np.float64, copy=False)
+        return sums

@@ -1,0 +1,70 @@
+"""A log for the steps that come after: a folder of statistics as it is, anything else aggregated first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import ibis.expr.types as ir
+
+from saferank.data.aggregate import aggregate
+from saferank.data.aggregated_log import AggregatedLog, is_aggregated
+from saferank.data.click_log import open_log
+from saferank.data.split import Split
+from saferank.errors import UsageError
+
+
+def load_log(
+    source: str | Path | ir.Table,
+    *,
+    columns: Mapping[str, str] | None = None,
+    layout: str = "auto",
+    cutoff: int | None = None,
+    split: Split | None = None,
+    segment: str | None = None,
+    on_bad_rows: str = "error",
+    rankings: bool = False,
+    progress: Callable[[str], object] | None = None,
+) -> AggregatedLog:
+    """Read a folder that `saferank aggregate` wrote, or open and aggregate a log: see `open_log` and `aggregate`.
+
+    What a folder was made with cannot be changed: options that contradict its manifest are refused.
+    """
+    if isinstance(source, ir.Table) or not is_aggregated(source):
+        log = open_log(source, columns=columns, layout=layout, segment=segment)
+        return aggregate(log, cutoff=cutoff, split=split, on_bad_rows=on_bad_rows, rankings=rankings, progress=progress)
+    statistics = AggregatedLog.read(source)
+    _check(statistics, source, columns or {}, layout, cutoff, split, segment)
+    if rankings and statistics.rankings is None:
+        raise UsageError(f"{source} holds no rankings; aggregate the log again with --rankings.")
+    return statistics
+
+
+def _check(
+    statistics: AggregatedLog,
+    source: str | Path,
+    columns: Mapping[str, str],
+    layout: str,
+    cutoff: int | None,
+    split: Split | None,
+    segment: str | None,
+) -> None:
+    made = statistics.manifest
+    wanted: dict[str, object] = {
+        "cutoff": cutoff,
+        "segment": segment,
+        "layout": None if layout == "auto" else layout.partition(":")[0],
+        **{f"column {name}": theirs for name, theirs in columns.items()},
+    }
+    given = {**made, **{f"column {name}": theirs for name, theirs in made["columns"].items()}}
+    if split is not None:
+        asked = split.describe()
+        for name, value in asked.items():
+            if name != "boundaries" or value:  # none were asked for, then those of the folder will do
+                wanted[f"split {name}"], given[f"split {name}"] = value, made["split"].get(name)
+    for name, value in wanted.items():
+        if value is not None and value != given.get(name):
+            raise UsageError(
+                f"{source} was aggregated with {name} {given.get(name)}, not {value}; leave that out, "
+                "or aggregate the log again."
+            )

@@ -1,0 +1,182 @@
+"""The group-by: against a loop over the rows, and as SQL of other engines."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.data.aggregate import aggregate
+from saferank.data.aggregated_log import PARTS, AggregatedLog
+from saferank.data.click_log import open_log
+from saferank.data.group_by import impression_counts, pattern_counts, ranking_counts
+from saferank.data.load_log import load_log
+from saferank.data.log_source import fetch
+from saferank.data.split import HashSplit, Split, TimeSplit
+
+
+def random_log(seed: int, *, whole_numbers: bool = False, longest: int = 8) -> list[dict[str, Any]]:
+    """Impressions of 1 to `longest` documents, some with gaps in their positions, in random order of rows."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for impression in range(300):
+        query = int(rng.integers(5))
+        shown = rng.permutation(12)[: rng.integers(1, longest + 1)]
+        positions = np.sort(rng.permutation(longest)[: len(shown)]) + 1
+        for document, position in zip(shown.tolist(), positions.tolist(), strict=True):
+            rows.append(
+                {
+                    "impression_id": impression if whole_numbers else f"i{impression}",
+                    "query_id": query if whole_numbers else f"q{query}",
+                    "document_id": document if whole_numbers else f"d{document}",
+                    "position": position,
+                    "click": int(rng.random() < 0.3),
+                    "timestamp": impression * 10 + position,
+                    "device": "phone" if impression % 3 else "desk",
+                }
+            )
+    return [rows[place] for place in rng.permutation(len(rows))]
+
+
+def by_hand(rows: list[dict[str, Any]], part_of: dict[Any, str], cutoff: int, segment: bool) -> dict[str, Counter[Any]]:
+    impressions = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["position"]):
+        if row["position"] <= cutoff:
+            impressions[row["impression_id"]].append(row)
+    counts: dict[str, Counter[Any]] = {
+        "shown": Counter(),
+        "clicked": Counter(),
+        "patterns": Counter(),
+        "rankings": Counter(),
+    }
+    for impression, shown in impressions.items():
+        part, query = part_of[impression], str(shown[0]["query_id"])
+        clicked = tuple(sorted(str(row["document_id"]) for row in shown if row["click"]))
+        for row in shown:
+            key = part, query, str(row["document_id"]), row["position"]
+            counts["shown"][key] += 1
+            counts["clicked"][key] += row["click"]
+        counts["patterns"][part, shown[0]["device"] if segment else None, query, clicked] += 1
+        at = {row["position"]: str(row["document_id"]) for row in shown}
+        counts["rankings"][part, query, tuple(at.get(rank + 1) for rank in range(max(at))), clicked] += 1
+    return counts
+
+
+def parts_by_hand(rows: list[dict[str, Any]], log: AggregatedLog) -> dict[Any, str]:
+    """Return the part of each impression: by the boundaries of time in the manifest."""
+    low, high = log.manifest["split"]["boundaries"]
+    first = {row["impression_id"]: 10**9 for row in rows}
+    for row in rows:
+        first[row["impression_id"]] = min(first[row["impression_id"]], row["timestamp"])
+    return {impression: PARTS[(time >= low) + (time >= high)] for impression, time in first.items()}
+
+
+def flat(table: pa.Table, *values: str) -> dict[Any, Any]:
+    """Key columns -> the value columns, with lists as tuples; no key comes twice."""
+    found = {}
+    for row in table.to_pylist():
+        key = tuple(
+            tuple(value) if isinstance(value, list) else value for name, value in row.items() if name not in values
+        )
+        assert key not in found
+        found[key] = tuple(row[name] for name in values)
+    return found
+
+
+@pytest.mark.parametrize("whole_numbers", [False, True])
+@pytest.mark.parametrize("cutoff", [None, 3])
+@pytest.mark.parametrize("segment", [None, "device"])
+def test_counts_are_those_of_a_loop(
+    tmp_path: Path, whole_numbers: bool, cutoff: int | None, segment: str | None
+) -> None:
+    rows = random_log(0, whole_numbers=whole_numbers)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", cutoff=cutoff, segment=segment, split=TimeSplit(), rankings=True)
+    truth = by_hand(rows, parts_by_hand(rows, log), cutoff or 8, segment is not None)
+    assert log.cutoff == (cutoff or 8)
+    assert flat(log.impressions, "shown", "clicked") == {
+        key: (count, truth["clicked"][key]) for key, count in truth["shown"].items()
+    }
+    assert flat(log.patterns, "interactions") == {key: (count,) for key, count in truth["patterns"].items()}
+    assert log.rankings is not None
+    assert flat(log.rankings, "interactions") == {key: (count,) for key, count in truth["rankings"].items()}
+    below = sum(row["position"] > (cutoff or 8) for row in rows)
+    note = f"{below} of {len(rows):,} rows stood below rank 3 and were left out."
+    assert log.manifest["notes"] == ([note] if below else [])
+    assert log.manifest["period"] == [str(min(r["timestamp"] for r in rows)), str(max(r["timestamp"] for r in rows))]
+
+
+def test_parts_agree_between_the_tables(tmp_path: Path) -> None:
+    """By hash: what was clicked in a part is the same in the counts of documents and of sets."""
+    pq.write_table(pa.Table.from_pylist(random_log(1)), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", split=HashSplit(seed=5))
+    clicks: Counter[Any] = Counter()
+    for row in log.patterns.to_pylist():
+        for document in row["clicked"]:
+            clicks[row["part"], row["query_id"], document] += row["interactions"]
+    counted: Counter[Any] = Counter()
+    for row in log.impressions.to_pylist():
+        counted[row["part"], row["query_id"], row["document_id"]] += row["clicked"]
+    assert clicks == +counted
+    assert all(part["interactions"] for part in log.manifest["parts"].values())
+
+
+def test_long_lists_stop_at_ten(tmp_path: Path) -> None:
+    """Positions beyond what bits of a number can hold are checked as well, but not counted."""
+    rows = random_log(2, longest=12)
+    rows += [
+        {**rows[0], "impression_id": "far", "position": position, "document_id": f"x{position}"} for position in (1, 99)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet")
+    assert log.cutoff == 10
+    assert max(log.impressions["position"].to_pylist()) == 10
+    assert sum(row["position"] > 10 for row in rows) == int(log.manifest["notes"][0].split()[0])
+
+
+def test_the_first_interaction_below_the_cutoff_is_none(tmp_path: Path) -> None:
+    rows = [{"impression_id": name, "query_id": "q", "document_id": "d", "position": rank, "click": 1}
+            for name, rank in (("a", 1), ("b", 4))]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", cutoff=3, rankings=True)
+    assert sum(log.patterns["interactions"].to_pylist()) == 1
+    assert log.rankings is not None
+    assert sum(log.rankings["interactions"].to_pylist()) == 1
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres", "pyspark"])
+@pytest.mark.parametrize("split", [HashSplit(), TimeSplit(boundaries=(10, 20))])
+@pytest.mark.parametrize("last", [5, 20, 100])
+def test_other_engines_can_run_it(engine: str, split: Split, last: int) -> None:
+    kinds = dict.fromkeys(("impression_id", "query_id", "document_id", "segment"), "string")
+    table = ibis.table({**kinds, "position": "int32", "click": "int8", "timestamp": "int64"}, name="log")
+    for query in (
+        impression_counts(table, split, 10),
+        pattern_counts(table, split, 10, last=last, engine=engine),
+        ranking_counts(table, split, 10),
+    ):
+        assert "GROUP BY" in ibis.to_sql(query, dialect=engine)
+
+
+def test_the_portable_check_finds_what_duckdbs_own_does(tmp_path: Path) -> None:
+    rows = random_log(3)
+    rows.append({**rows[0], "position": 9})  # a document twice
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    table = open_log(tmp_path / "log.parquet").table
+    for last in (9, 80):
+        quick, slow = (
+            fetch(pattern_counts(table, HashSplit(), 10, last=last, engine=engine)) for engine in ("duckdb", "")
+        )
+        assert quick == slow
+        assert sum(quick["flag"].to_pylist()) == 1 << 2
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(random_log(4)), tmp_path / "log.parquet")
+    said: list[str] = []
+    aggregate(open_log(tmp_path / "log.parquet"), progress=said.append)
+    assert said == ["Looking at the rows", "Counting sets of clicks", "Counting what was shown and clicked"]

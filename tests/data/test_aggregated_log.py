@@ -1,0 +1,123 @@
+"""Tables of an aggregated log: to arrays in the order of the features, and to a folder and back."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.data.aggregated_log import SCHEMAS, AggregatedLog, is_aggregated
+from saferank.data.ranking_data import RankingData
+from saferank.errors import DataError, UsageError
+
+
+def table(name: str, *rows: tuple[Any, ...]) -> pa.Table:
+    columns = zip(zip(*rows, strict=True), SCHEMAS[name].types, strict=True)
+    return pa.table([pa.array(values, kind) for values, kind in columns], schema=SCHEMAS[name])
+
+
+LOG = AggregatedLog(
+    table(
+        "impressions",
+        ("train", "q", "a", 1, 5, 2),
+        ("train", "q", "a", 2, 3, 0),
+        ("train", "q", "z", 2, 5, 1),  # no features
+        ("train", "p", "a", 1, 1, 1),
+        ("certify", "q", "b", 1, 4, 4),
+        ("validation", "r", "a", 1, 9, 9),  # no such query
+    ),
+    table(
+        "patterns",
+        ("train", "phone", "q", ["a", "z"], 1),
+        ("train", None, "q", ["a"], 1),
+        ("train", None, "q", [], 6),
+        ("train", None, "p", ["a"], 1),
+        ("certify", None, "q", ["b"], 4),
+        ("validation", None, "r", ["a"], 9),
+    ),
+    {"cutoff": 2, "source": "log.parquet"},
+)
+# p: a, b; q: b, a
+DATA = RankingData(
+    np.zeros((4, 1), np.float32),
+    np.array([0, 2, 4]),
+    query_ids=np.array(["p", "q"]),
+    document_ids=np.array(["a", "b", "b", "a"]),
+)
+
+
+def test_counts_in_the_order_of_the_features() -> None:
+    counts = LOG.statistics("train", DATA)
+    np.testing.assert_array_equal(counts.interactions, [1, 1 + 1 + 6])
+    np.testing.assert_array_equal(counts.shown, [[1, 0], [0, 0], [0, 0], [5, 3]])
+    np.testing.assert_array_equal(counts.clicked, [[1, 0], [0, 0], [0, 0], [2, 0]])
+    both = LOG.statistics(("train", "certify"), DATA)
+    np.testing.assert_array_equal(both.shown[2], [4, 0])
+    np.testing.assert_array_equal(both.interactions, [1, 8 + 4])
+
+
+def test_patterns_in_the_order_of_the_features() -> None:
+    patterns = LOG.click_patterns("train", DATA)
+    np.testing.assert_array_equal(patterns.query, [1, 1, 1, 0])
+    np.testing.assert_array_equal(patterns.bounds, [0, 1, 2, 2, 3])
+    np.testing.assert_array_equal(patterns.documents, [3, 3, 0])
+    np.testing.assert_array_equal(patterns.interactions, [1, 1, 6, 1])
+    assert patterns.segment is not None
+    assert patterns.segment.tolist() == ["phone", "", "", ""]
+    assert LOG.click_patterns("certify", DATA).segment is None
+
+
+def test_pairs_without_features() -> None:
+    missing = {(row["query_id"], row["document_id"]): row["shown_sum"] for row in LOG.missing_pairs(DATA).to_pylist()}
+    assert missing == {("q", "z"): 5, ("r", "a"): 9}
+
+
+def test_to_a_folder_and_back(tmp_path: Path) -> None:
+    LOG.write(tmp_path / "stats")
+    LOG.write(tmp_path / "stats")  # replaces
+    assert is_aggregated(tmp_path / "stats")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stats"]
+    read = AggregatedLog.read(tmp_path / "stats")
+    assert read.impressions == LOG.impressions
+    assert read.patterns == LOG.patterns
+    assert read.rankings is None
+    assert (read.cutoff, read.source) == (2, "log.parquet")
+
+
+def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with pytest.raises(UsageError, match="other is there already, and is no folder of statistics; name another"):
+        LOG.write(tmp_path / "other")
+    assert not is_aggregated(tmp_path / "other")
+    with pytest.raises(DataError, match=r"manifest.json: there is no such file: not a folder that"):
+        AggregatedLog.read(tmp_path / "other")
+    folder = tmp_path / "stats"
+    LOG.write(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for text, message in (
+        ("{", "is not JSON"),
+        ("{}", "was not written by `saferank aggregate`."),
+        (json.dumps(manifest | {"version": 9}), "has version 9, but this saferank reads 1."),
+    ):
+        (folder / "manifest.json").write_text(text)
+        with pytest.raises(DataError, match=re.escape(message)):
+            AggregatedLog.read(folder)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    pq.write_table(LOG.patterns.drop_columns("segment"), folder / "patterns.parquet")
+    with pytest.raises(DataError, match=r"patterns.parquet: has other columns than part, segment, query_id, clicked"):
+        AggregatedLog.read(folder)
+    (folder / "patterns.parquet").write_text("hello")
+    with pytest.raises(DataError, match=r"patterns.parquet: cannot be read"):
+        AggregatedLog.read(folder)
+
+
+def test_wrong_calls() -> None:
+    with pytest.raises(UsageError, match="no part is called 'test'; there are train, validation, certify"):
+        LOG.statistics("test", DATA)
+    bare = RankingData(np.zeros((1, 1), np.float32), np.array([0, 1]))
+    with pytest.raises(DataError, match="memory: has no ids of queries and documents, and a log needs them"):
+        LOG.statistics("train", bare)
