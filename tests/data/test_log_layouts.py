@@ -95,8 +95,9 @@ def test_extras_come_along(tmp_path: Path) -> None:
     assert set(log.patterns["segment"].to_pylist()) == {"phone", "desk"}
 
 
-def test_lists_of_different_lengths(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.parquet", clicks=[[0], [1, 0], [0, 1]])
+@pytest.mark.parametrize("first", [[0], None])
+def test_lists_of_different_lengths(tmp_path: Path, first: list[int] | None) -> None:
+    path = write(tmp_path / "log.parquet", clicks=[first, [1, 0], [0, 1]])
     with pytest.raises(DataError) as error:
         load_log(path)
     assert "\n    impression_id 0, query_id q, document_id b, position 2, click null" in str(error.value)

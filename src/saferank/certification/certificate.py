@@ -134,6 +134,29 @@ class Certificate:
             raise DataError(f"is no certificate of this version ({error}); certify again.", file=path) from error
 
 
+def meaning(certificate: Certificate) -> str:
+    """Return the verdict in one sentence."""
+    sure = f"{confidence(certificate.delta)} sure"
+    less = f" minus {certificate.tolerance:g}" if certificate.tolerance else ""
+    if certificate.verdict is Verdict.DEPLOY:
+        return f"It is {sure} that the new policy earns at least the clicks of the old one{less}."
+    if certificate.verdict is Verdict.KEEP:
+        return f"It is {sure} that the new policy earns fewer clicks than the old one{less}."
+    if certificate.needed_interactions is None:
+        return "The held-out clicks cannot tell the two apart, and more of them may not either."
+    more, there = certificate.needed_interactions, certificate.interactions
+    return f"Not decided. About {more:,.0f} held-out interactions would probably do; there are {there:,}."
+
+
+def confidence(delta: float) -> str:
+    """Return 1 - delta in percent, not rounded up to certainty.
+
+    >>> confidence(0.05), confidence(0.001)
+    ('95%', '99.9%')
+    """
+    return f"{100.0 * (1.0 - delta):.10g}%"
+
+
 def _finite(values: Any) -> Any:
     """Return the same with null for numbers that JSON does not have."""
     if isinstance(values, dict):

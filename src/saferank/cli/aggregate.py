@@ -64,12 +64,12 @@ def aggregate(
     [bold]certify[/bold] take the folder in place of the log.
 
     The log has one row a shown document: impression_id, query_id, document_id,
-    position (from 1), click (0 or 1), and if it is there timestamp. Or one row an
-    impression: query_id, document_ids (a list), clicks (a list). OpenSearch UBI
-    (a folder with ubi_queries and ubi_events) and session texts are known as well.
+    position (from 1), click (0 or 1), and timestamp if there is one. Or one row
+    an impression: query_id, document_ids (a list), clicks (a list). OpenSearch
+    UBI (a folder with ubi_queries and ubi_events) and session texts will do too.
 
-    Every impression belongs to one part: [bold]train[/bold] to learn from, [bold]validation[/bold] to choose
-    by, [bold]certify[/bold] to decide by whether what was learned may be shown.
+    Every impression belongs to one part: [bold]train[/bold] to learn from, [bold]validation[/bold]
+    to choose by, [bold]certify[/bold] to decide by whether what was learned may be shown.
 
     [cyan]saferank aggregate 'logs/*.parquet' --out stats --column click=clicked[/cyan]
     """

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.data.log_statistics import LoggedRankings
 from saferank.errors import DataError
 
 
@@ -42,6 +43,21 @@ class ClickPatterns:
             raise DataError(f"got {self.interactions[bad[0]]}, but a pattern was seen at least once.", row=int(bad[0]))
         if self.segment is not None and len(self.segment) != len(self.query):
             raise DataError(f"{len(self.segment)} segments for {len(self.query)} patterns.")
+
+    @classmethod
+    def of_rankings(cls, rankings: LoggedRankings, offsets: NDArray[np.int64]) -> ClickPatterns:
+        """Return the patterns of single interactions: one each, but those without a click are counted by query."""
+        clicks = rankings.clicks.sum(axis=1)
+        some = np.flatnonzero(clicks)
+        without = np.bincount(rankings.query[clicks == 0], minlength=len(offsets) - 1)
+        silent = np.flatnonzero(without)
+        lengths = np.concatenate([clicks[some], np.zeros(len(silent), np.int64)])
+        return cls(
+            query=np.concatenate([rankings.query[some], silent]),
+            bounds=np.concatenate([[0], np.cumsum(lengths)]),
+            documents=rankings.rows(offsets)[some][rankings.clicks[some]],
+            interactions=np.concatenate([np.ones(len(some), np.int64), without[silent]]),
+        )
 
     @property
     def patterns(self) -> int:

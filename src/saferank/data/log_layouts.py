@@ -13,8 +13,6 @@ from saferank.errors import DataError, UsageError
 LONG = ("impression_id", "query_id", "document_id", "position", "click")
 NESTED = ("query_id", "document_ids", "clicks")
 OPTIONAL = {"long": ("timestamp",), "nested": ("impression_id", "positions", "timestamp")}
-COLUMNS = (*LONG, "timestamp")
-"""The long layout, which all others are brought to."""
 
 
 def is_nested(table: ir.Table, columns: Mapping[str, str]) -> bool:
@@ -56,16 +54,21 @@ def nested_log(source: LogSource, columns: Mapping[str, str], segment: str | Non
         impression = source.row_id
     else:
         raise missing(table, source.name, "impression_id", "impression_id")
-    by_id = table[used["clicks"]].type().value_type.is_string() and used["clicks"] != used["document_ids"]
+    by_id = all(table[used[name]].type().value_type.is_string() for name in ("document_ids", "clicks"))
     rows = table.select(
         impression_id=impression,
         query_id=identifier(table, used["query_id"], source.name),
-        documents=table[used["document_ids"]],
-        clicks=table[used["clicks"]],
-        **({"positions": table[used["positions"]]} if "positions" in used else {}),
+        documents=_list(table[used["document_ids"]]),
+        clicks=_list(table[used["clicks"]]),
+        **({"positions": _list(table[used["positions"]])} if "positions" in used else {}),
         **extras(table, used, segment, source.name),
     )
     return (_clicked_by_id(rows, source.name) if by_id else _clicked_by_flag(rows, source.name)), used
+
+
+def _list(values: ir.ArrayValue) -> ir.ArrayValue:
+    """Return lists, empty ones in place of null: beside a list of documents that is one of another length."""
+    return ibis.coalesce(values, ibis.literal([], type=values.type()))
 
 
 def _clicked_by_flag(rows: ir.Table, name: str) -> ir.Table:
@@ -80,14 +83,14 @@ def _clicked_by_id(rows: ir.Table, name: str) -> ir.Table:
     given = "positions" in rows.columns
     zipped = rows.mutate(shown=rows.documents.zip(rows.positions if given else rows.documents))
     zipped = zipped.unnest("shown", offset="place")
-    clicked = ibis.coalesce(zipped.clicks.contains(zipped.shown["f1"].cast("string")), False)
+    clicked = ibis.coalesce(zipped.clicks.contains(zipped.shown["f1"]), False)
     shown = _shown(zipped.mutate(hit=clicked), document="f1", click=None, position="f2", name=name)
     hits = rows.mutate(document_id=rows.clicks).unnest("document_id")
     strangers = hits.filter(~ibis.coalesce(hits.documents.contains(hits.document_id), False))
     others = strangers.select(
         impression_id=strangers.impression_id,
         query_id=strangers.query_id,
-        document_id=strangers.document_id.cast(shown.document_id.type()),
+        document_id=strangers.document_id,
         position=ibis.null(shown.position.type()),
         click=ibis.literal(1).cast(shown.click.type()),
         **{column: strangers[column] for column in shown.columns[5:]},
