@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from saferank.data.synthetic import LONGEST_LIST, PRESETS
+from saferank.data.synthetic import PRESETS, _draw_lengths
 from saferank.plackett_luce.ragged import thread_count
 from saferank.simulation.click_model import PositionBasedModel
 from saferank.simulation.simulate import simulate
@@ -26,8 +26,8 @@ MOST_SECONDS, MOST_GIGABYTES = 60.0, 4.0
 def list_offsets() -> NDArray[np.int64]:
     """Return the offsets of synthetic:mslr30k, drawn as its generator does, without the 25 s for the features."""
     preset, seed = PRESETS["mslr30k"], np.random.SeedSequence(0).spawn(3)[0]
-    drawn = np.random.default_rng(seed).gamma(2.0, preset.mean_length / 2.0, preset.queries[0])
-    return np.concatenate([[0], np.cumsum(np.clip(drawn.round(), 1, LONGEST_LIST).astype(np.int64))])
+    lengths = _draw_lengths(np.random.default_rng(seed), preset.queries[0], preset.mean_length)
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def main() -> int:

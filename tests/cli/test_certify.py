@@ -14,12 +14,12 @@ from tests.cli.running import Ran, cells, run_here
 
 Call = Callable[..., Ran]
 
-BETTER, WORSE, OTHER = (0.3, 0.5), (-0.3, 0.5), (0.0, -0.3)
+BETTER, WORSE = (0.3, 0.5), (-0.3, 0.5)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log, features with the logging scores beside them, and models of a better, a worse and another policy."""
+    """A log, features with the logging scores beside them, and models of a better and a worse policy."""
     folder, world = tmp_path_factory.mktemp("certify"), small_log()
     world.write(folder / "log.parquet", 40_000)
     data = world.data
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "logging_score": world.logging_scores,
     }
     pq.write_table(pa.table(table), folder / "features.parquet")
-    for name, weights in (("better", BETTER), ("worse", WORSE), ("other", OTHER)):
+    for name, weights in (("better", BETTER), ("worse", WORSE)):
         linear_policy(*weights).save(folder / name)
     return folder
 
@@ -69,8 +69,14 @@ def test_keep(call: Call, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "certificate.json").read_text())["verdict"] == "KEEP"
 
 
-def test_more_data(call: Call) -> None:
-    done = call("other")
+def undecided(call: Call, tmp_path: Path) -> tuple[str, str]:
+    """A tolerance as large as the estimated loss: that no log can decide."""
+    call("worse")
+    return "--tolerance", str(-json.loads((tmp_path / "certificate.json").read_text())["improvement"])
+
+
+def test_more_data(call: Call, tmp_path: Path) -> None:
+    done = call("worse", *undecided(call, tmp_path))
     assert done.exit_code == 4
     assert "MORE DATA" in done.out
 
@@ -97,7 +103,7 @@ def test_watch_stops_when_it_is_decided(call: Call, tmp_path: Path) -> None:
 
 
 def test_watch_stops_after_so_many_looks(call: Call, tmp_path: Path) -> None:
-    done = call("other", "--watch", "--every", "0", "--looks", "3")
+    done = call("worse", *undecided(call, tmp_path), "--watch", "--every", "0", "--looks", "3")
     assert done.exit_code == 4
     assert len(json.loads((tmp_path / "certificate.json").read_text())["inputs"]["looks"]) == 3
 
