@@ -94,6 +94,11 @@ def closed_loop(
     return done
 
 
+def start_utility(world: World) -> float:
+    """Return the true utility of the policy that the loop begins with."""
+    return _utility(world, _exposure(world, world.logging_scorer))
+
+
 def _log(world: World, scores: NDArray[np.float32], size: int, rng: np.random.Generator, keep: int) -> LogStatistics:
     examination = world.click_model.examination
     return simulate(scores, world.train.offsets, world.relevance("train"), examination, size, rng, keep_rankings=keep)
