@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from saferank.data.aggregated_log import AggregatedLog
 from saferank.data.features_source import load_features, take_column, with_ids
 from saferank.data.ranking_data import RankingData
-from saferank.errors import UsageError
+from saferank.errors import DataError, UsageError
 from saferank.objectives.exposure_crm import Bound
 from saferank.policy.policy import Policy, ScorerKind
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
@@ -193,7 +193,11 @@ class SafeRanker:
         """Return the examination of the ranks that the log counts, and where it is from."""
         if self.examination is None:
             rng = np.random.default_rng([self.settings.learning.training.seed, 1])
-            estimate, _ = estimate_by_both(log.statistics(("train", "validation"), data), rng)
+            statistics = log.statistics(("train", "validation"), data)
+            if not statistics.clicks.any():
+                message = "has no click on documents with features; there is nothing to learn. Check the click column."
+                raise DataError(message, file=log.source)
+            estimate, _ = estimate_by_both(statistics, rng)
             self.warnings = estimate.warnings
             return estimate.probabilities(), f"estimated by {estimate.method}"
         given = self._given_examination(log.cutoff if str(self.examination).startswith("inverse-rank") else None)

@@ -108,7 +108,7 @@ def test_bands_by_how_often_a_document_was_shown() -> None:
     rankings = [["a", "b"]] * 60 + [["a", "c"]] * 35 + [["a", "d"]] * 4 + [["a", "e"]]
     log = aggregated([("q", ranking, []) for ranking in rankings], cutoff=2)
     ids = np.array(list("abcdef"))
-    data = RankingData(np.zeros((6, 1)), np.array([0, 6]), query_ids=np.array(["q"]), document_ids=ids)
+    data = RankingData(np.zeros((6, 1), np.float32), np.array([0, 6]), query_ids=np.array(["q"]), document_ids=ids)
     new = np.zeros((6, 2))
     new[5, 0] = new[0, 1] = 1.0  # f, never shown, on top; then a
     found = compare_placements(log.statistics(PARTS, data), new, np.array([1.0, 0.5]), data)
@@ -129,7 +129,7 @@ def test_bands_by_how_often_a_document_was_shown() -> None:
 
 def test_sampled_rankings_by_enumeration(policy: Policy, log: AggregatedLog, data: RankingData) -> None:
     found = exposure_changes(policy, log, data, serve_as="sampled")
-    scores, counts = policy.scores(data).astype(float), log.statistics(PARTS, data)
+    scores, counts = [float(score) for score in policy.scores(data)], log.statistics(PARTS, data)
     wanted = np.zeros((CUTOFF, CUTOFF))
     stays = 0.0
     for query in range(3):
@@ -142,13 +142,16 @@ def test_sampled_rankings_by_enumeration(policy: Policy, log: AggregatedLog, dat
 
 
 def test_a_policy_that_changes_nothing_moves_nothing(data: RankingData) -> None:
-    made = [(f"q{query}", [f"d{place}" for place in range(data.lengths[query])][:CUTOFF], []) for query in range(4)]
+    made: list[Interaction] = [
+        (f"q{query}", [f"d{place}" for place in range(length)][:CUTOFF], [])
+        for query, length in enumerate(data.lengths)
+    ]
     log = aggregated(made, cutoff=CUTOFF)
     counts = log.statistics(PARTS, data)
     found = compare_placements(counts, counts.shown.astype(float), EXAMINATION, data)
     assert found.moved == 0.0
     assert found.top_stays == found.top_stays_in_log == 1.0
-    assert found.queries == found.gained == found.lost == ()
+    assert (found.queries, found.gained, found.lost) == ((), (), ())
     assert found.moves[np.triu_indices(CUTOFF + 1, 1)].sum() == 0.0
 
 

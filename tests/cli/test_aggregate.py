@@ -89,6 +89,8 @@ def test_wrong_calls(log: Path, arguments: list[str], message: str) -> None:
 def test_what_is_there_stays(log: Path) -> None:
     with pytest.raises(UsageError, match=r"--out .*log.parquet is there already, and is no folder of statistics"):
         call(log, "--out", log)
+    with pytest.raises(UsageError, match=r"log.parquet is a file; name a folder in a folder"):
+        call(log, "--out", log / "stats", "--column", "click=hit")
     stats = log.parent / "stats"
     call(log, "--out", stats, "--column", "click=hit")
     with pytest.raises(UsageError, match="stats is a folder of statistics, aggregated already; give the log"):

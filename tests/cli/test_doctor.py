@@ -83,6 +83,30 @@ def test_holes_in_features_do_not_keep_it_from_looking_at_the_log(log: Path, tmp
     assert "0% of the candidates were never shown." in said
 
 
+def test_one_document_a_query_leaves_nothing_to_order(tmp_path: Path) -> None:
+    rows = [
+        {"impression_id": i, "query_id": f"q{i % 30}", "document_id": "d1", "position": 1, "click": i % 2}
+        for i in range(600)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    said = words(call(tmp_path / "log.parquet", "--out", tmp_path / "doctor.html"))
+    assert "bad No query was ever shown with two documents: there is no order to learn." in said
+    assert "can prove gains" not in said
+    assert "Position bias" not in said
+
+
+@pytest.mark.parametrize("name", ["log.parquet", "features.parquet"])
+def test_the_page_does_not_replace_what_is_read(log: Path, tmp_path: Path, name: str) -> None:
+    features = tmp_path / "features.parquet"
+    pq.write_table(pa.table({"query_id": ["q0"], "document_id": ["d0"], "price": [1.0]}), features)
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(UsageError, match=rf"{name} is what is read; name another file"):
+        call(log, "--features", features, "--out", tmp_path / name)
+    with pytest.raises(UsageError, match=rf"{name} is a file; name a file in a folder"):
+        call(log, "--features", features, "--out", tmp_path / name / "doctor.html")
+    assert (tmp_path / name).read_bytes() == before
+
+
 def test_statistics_in_place_of_the_log(log: Path, tmp_path: Path) -> None:
     load_log(log).write(tmp_path / "stats")
     said = call(tmp_path / "stats", "--out", tmp_path / "doctor.html")

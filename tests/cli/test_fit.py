@@ -81,6 +81,8 @@ def test_a_model_a_table_and_words(here: Path, call: Call) -> None:
     estimates = {policy["name"]: policy["estimate"] for policy in manifest["comparison"]["policies"]}
     change = estimates["exposure-crm"] / estimates["logging policy"] - 1
     assert f"model: exposure-crm, estimated at {change:+.1%} clicks against the logging policy." in ran.out
+    assert "Features: a, b, c, ... (4 in all)." in ran.out
+    assert ("That is fewer: do not use it." in ran.out) == (change < 0)
     assert "the table is not a certificate" in ran.out
     assert "The held-out part 'certify' was not touched." in ran.out
     assert manifest["inputs"]["log"]["source"] == "log.parquet"
@@ -156,6 +158,24 @@ def test_documents_without_features(here: Path, call: Call) -> None:
     ran = call(*GIVEN, "--on-bad-rows", "drop", "--no-compare")
     assert ran.exit_code == 0
     assert "1 shown pairs without features were left out." in ran.out
+
+
+def test_a_log_without_clicks(here: Path, call: Call) -> None:
+    table = pq.read_table("log.parquet")
+    none = pa.array([0] * len(table), pa.int8())
+    pq.write_table(table.set_column(table.column_names.index("click"), "click", none), "log.parquet")
+    ran = call()
+    assert (ran.exit_code, ran.out) == (1, "")
+    assert "log.parquet: has no click on documents with features; there is nothing to learn." in ran.err
+    assert not (here / "model").exists()
+
+
+def test_a_policy_that_is_estimated_to_be_worse_is_said_to_be(here: Path, call: Call) -> None:
+    ran = call(*GIVEN, "--no-compare", "--feature-columns", "a", "--epochs", "1", "--learning-rate", "1e-6")
+    manifest = json.loads((here / "model" / "manifest.json").read_text())
+    logging, learned = (policy["estimate"] for policy in manifest["comparison"]["policies"])
+    assert learned < logging
+    assert "That is fewer: do not use it. Train longer (--epochs), or log more." in ran.out
 
 
 def test_holes_are_filled_with_the_number_that_stands_for_them(

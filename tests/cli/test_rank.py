@@ -72,7 +72,8 @@ def test_other_names_and_columns_to_ignore(here: Path, call: Call) -> None:
     pq.write_table(renamed.append_column("label", pa.array(range(14))), "candidates.parquet")
     ran = call("--query-column", "q", "--document-column", "d", out="again.parquet")
     assert ran.exit_code == 1
-    assert "candidates.parquet, column 'label': the policy does not know this feature; leave the column out" in ran.err
+    assert "candidates.parquet, column 'label': the policy does not know this feature; " in ran.err
+    assert "leave the column out, or ignore it (--ignore)." in ran.err
     assert not Path("again.parquet").exists()
     assert (
         call(*("--query-column", "q", "--document-column", "d", "--ignore", "label"), out="again.parquet").exit_code
@@ -110,6 +111,8 @@ def test_the_features_may_stand_in_another_order(here: Path, call: Call) -> None
     [
         (["--out", "ranked.txt"], 2, "ranked.txt: must end in .parquet or .csv, which says what to write."),
         (["--cutoff", "4"], 2, "cutoff 4: the policy knows the examination of 3 ranks; choose from 1 to 3."),
+        (["--out", "candidates.parquet/r.csv"], 2, "candidates.parquet is a file; name a file in a folder."),
+        (["--out", "candidates.parquet"], 2, "--out candidates.parquet is what is read; name another file."),
         (["--serve-as", "magic"], 2, "Invalid value for '--serve-as'"),
         (["--ignore", "age"], 1, "column 'age': there is no such feature, and the policy reads it; there are price, "),
         (

@@ -136,8 +136,15 @@ def test_a_csv_column_to_ignore_may_turn_out_to_be_text(tmp_path: Path) -> None:
     blocks = list(read_candidates(tmp_path / "c.csv", ignore=["sku"]))
     assert sum(block.documents for block in blocks) == 200_000
     assert len(blocks) > 1
-    with pytest.raises(DataError, match=r"c.csv: cannot be read \(.*'x'"):
+    message = r"c.csv, row 199999, column 'sku': got 'x', but must hold numbers; correct it, or leave the row out."
+    with pytest.raises(DataError, match=message):
         list(read_candidates(tmp_path / "c.csv"))
+
+
+def test_text_in_a_csv_column_that_must_hold_numbers(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("query_id,document_id,price,sku\na,1,,x\na,2,NaN,y\na,3,cheap,z\n")
+    with pytest.raises(DataError, match=r"c.csv, row 2, column 'price': got 'cheap', but must hold numbers"):
+        list(read_candidates(tmp_path / "c.csv", numbers=["price"]))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])

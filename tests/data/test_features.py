@@ -171,7 +171,11 @@ def write_only(path: Path, columns: dict[str, pa.Array]) -> None:
             {"label": "title"},
             ", column 'title': holds string, but must hold numbers; convert or leave it out.",
         ),
-        ({}, {"columns": []}, ": has no column of numbers to take as a feature; name some in `columns`."),
+        (
+            {},
+            {"columns": []},
+            ": has no column of numbers to take as a feature; there are query_id, document_id, price,",
+        ),
         (
             {"price": [1.0, None, 2.0, None]},
             {},

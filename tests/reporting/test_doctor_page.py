@@ -1,7 +1,6 @@
 """The page holds what the health says, stands by itself, and is written whole or not at all."""
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +12,7 @@ from saferank.reporting import doctor_page as module
 from saferank.reporting.doctor_charts import COLOURS, curve_chart, traffic_chart
 from saferank.reporting.doctor_page import HEADLINES, doctor_page, write_doctor_page
 from tests.doctor.logs import aggregated, candidates, random_interactions
+from tests.reporting.parsed_page import Page
 
 
 @pytest.fixture(scope="module")
@@ -20,36 +20,6 @@ def health() -> Health:
     interactions = random_interactions(40, 30, examination=[1.0, 0.5, 0.3])
     log = aggregated(interactions[::2], interactions[1::2], cutoff=3, rankings=True, source="a<b>&c.parquet")
     return diagnose(log, candidates(**{f"q{q}": ["d0", "d1", "never"] for q in range(40)}), [1.0, 0.5, 0.3])
-
-
-class Page(HTMLParser):
-    """Checks that what is opened is closed; collects text and whatever could be fetched."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.text = ""
-        self.fetched: list[str] = []
-        self.ids: list[str] = []
-        self.feed(page)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in ("meta",):
-            self.open.append(tag)
-        self.fetched += [tag] if tag in ("script", "link", "img", "iframe") else []
-        self.fetched += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self.handle_endtag(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def test_everything_is_on_the_page(health: Health) -> None:

@@ -122,6 +122,18 @@ def test_without_validation_the_last_epoch_is_kept(train: Part) -> None:
     assert len(result.history) == result.best_epoch == SETTINGS.epochs
 
 
+def test_it_trains_on_one_thread_and_leaves_the_callers_setting_alone(train: Part) -> None:
+    before, during = torch.get_num_threads(), []
+    torch.set_num_threads(2)
+    try:
+        told = lambda _: during.append(torch.get_num_threads())  # noqa: E731
+        fit(new_scorer(), train.data, train.objective("naive"), EXAMINATION, settings=SETTINGS, progress=told)
+        assert set(during) == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_good_start_is_kept_if_asked_for(train: Part) -> None:
     objective = train.objective("skyline")
     scorer = new_scorer()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from saferank.cli.columns import parse_columns
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,15 +73,17 @@ def aggregate(
 
     [cyan]saferank aggregate 'logs/*.parquet' --out stats --column click=clicked[/cyan]
     """
-    columns = _columns(column or [])
+    columns = parse_columns(column)
 
     from saferank.data.aggregated_log import is_aggregated
     from saferank.data.load_log import load_log
+    from saferank.data.output_path import check_parents
     from saferank.data.split import parse_split
 
     how = parse_split(split, by=split_by, seed=split_seed)
     if out.exists() and not is_aggregated(out):
         raise UsageError(f"--out {out} is there already, and is no folder of statistics; name another.")
+    check_parents(out, "folder")
     if is_aggregated(log):
         raise UsageError(f"{log} is a folder of statistics, aggregated already; give the log that it was made from.")
     with Console(stderr=True).status(f"Opening {log}") as status:
@@ -99,16 +101,6 @@ def aggregate(
         status.update(f"Writing {out}")
         counted.write(out)
     Console().print(_summary(counted.manifest, out))
-
-
-def _columns(pairs: Iterable[str]) -> dict[str, str]:
-    columns = {}
-    for pair in pairs:
-        ours, equals, theirs = pair.partition("=")
-        if not (ours and equals and theirs):
-            raise UsageError(f"--column {pair}: write OURS=THEIRS, such as click=clicked.")
-        columns[ours] = theirs
-    return columns
 
 
 def _summary(manifest: dict[str, Any], out: Path) -> RenderableType:

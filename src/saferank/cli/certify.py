@@ -141,6 +141,8 @@ def _watch(judge: Callable[[], Certificate], console: Console, every: float, loo
 
 def _show(certificate: Certificate, console: Console, out: Path) -> None:
     """One screen: the verdict, what it means, the numbers, the bounds side by side, what it rests on."""
+    from saferank.certification.certificate import confidence, meaning
+
     verdict = certificate.verdict.value
     console.print(Text.assemble((f" {verdict} ", COLOURS[verdict] + " reverse"), f"  {meaning(certificate)}\n"))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -149,7 +151,7 @@ def _show(certificate: Certificate, console: Console, out: Path) -> None:
     worth = f"{certificate.interactions:,} interactions, worth {certificate.effective_clicks:,.0f} clicks"
     served = "by score" if certificate.serve_as == "deterministic" else "drawn at random from the policy"
     table.add_row("improvement", f"{certificate.improvement:+.5f} clicks per interaction ({share})")
-    table.add_row(f"bounds, {1 - certificate.delta:.0%} each", ends)
+    table.add_row(f"bounds, {confidence(certificate.delta)} each", ends)
     table.add_row("logging policy", f"{certificate.click_rate:.5f} clicks per interaction")
     table.add_row("held out", worth)
     table.add_row("served", served)
@@ -162,20 +164,6 @@ def _show(certificate: Certificate, console: Console, out: Path) -> None:
     for warning in certificate.warnings:
         console.print(Text.assemble(("Warning: ", "yellow"), warning))
     console.print(f"Written to {out}: all of this, what it assumes, and what it was made from.", highlight=False)
-
-
-def meaning(certificate: Certificate) -> str:
-    """Return the verdict in one sentence."""
-    sure = f"{1 - certificate.delta:.0%} sure"
-    less = f" minus {certificate.tolerance:g}" if certificate.tolerance else ""
-    if certificate.verdict.value == "DEPLOY":
-        return f"It is {sure} that the new policy earns at least the clicks of the old one{less}."
-    if certificate.verdict.value == "KEEP":
-        return f"It is {sure} that the new policy earns fewer clicks than the old one{less}."
-    if certificate.needed_interactions is None:
-        return "The held-out clicks cannot tell the two apart, and more of them may not either."
-    more, there = certificate.needed_interactions, certificate.interactions
-    return f"Not decided. About {more:,.0f} held-out interactions would probably do; there are {there:,}."
 
 
 def _bounds_table(certificate: Certificate) -> Table:

@@ -39,8 +39,6 @@ def demo(
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {out} is a file; name a folder.")
 
-    import torch
-
     from saferank.data.dataset import load_dataset
     from saferank.experiments.methods import MethodSettings, evaluate, learn, simulate_logs
     from saferank.experiments.world import make_world, prepare
@@ -48,7 +46,6 @@ def demo(
     from saferank.reporting.figures import save_figure
     from saferank.training.fit import TrainingSettings
 
-    torch.set_num_threads(1)  # on matrices this small, threads mostly wait for each other
     console, status = Console(), Console(stderr=True)
     with status.status("Making up queries, documents and a production ranker (compiles at the first run)"):
         world = make_world(prepare(load_dataset(f"synthetic:small@{seed}")), seed=seed, fraction=FRACTION)

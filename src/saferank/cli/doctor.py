@@ -75,10 +75,13 @@ def doctor(
     from saferank.data.aggregated_log import is_aggregated
     from saferank.data.features_source import load_features
     from saferank.data.load_log import load_log
+    from saferank.data.output_path import check_not_read, check_parents
     from saferank.doctor.diagnosis import diagnose
     from saferank.propensity.examination import parse_examination
     from saferank.reporting.doctor_page import write_doctor_page
 
+    check_parents(out)
+    check_not_read(out, [Path(log), *([] if features is None else [Path(features)])])
     if examination is not None and not examination.startswith("inverse-rank"):
         cutoff = len(parse_examination(examination, cutoff))
     with Console(stderr=True).status(f"Reading {log}") as status:

@@ -104,8 +104,6 @@ def fit(
 
     [cyan]saferank fit log.parquet --features features.parquet --out model[/cyan]
     """
-    import torch
-
     from saferank.data.features_source import load_features
     from saferank.data.load_log import load_log
     from saferank.policy.model_folder import check_model_folder
@@ -130,7 +128,6 @@ def fit(
         learning_rate=learning_rate,
         seed=seed,
     )
-    torch.set_num_threads(1)  # on matrices this small, threads mostly wait for each other
     console, errors = Console(), Console(stderr=True)
     names = None if feature_columns is None else _names(feature_columns)
     if names is not None and logging_scores is not None:
@@ -204,6 +201,8 @@ def _table(comparison: tuple[ComparedPolicy, ...], method: str, delta: float) ->
 
 
 def _words(ranker: SafeRanker, out: Path, method: str) -> str:
+    from saferank.policy.feature_schema import listed
+
     logging = ranker.comparison[0]
     learned = next(row for row in ranker.comparison if row.name == method)
     lines = []
@@ -213,8 +212,10 @@ def _words(ranker: SafeRanker, out: Path, method: str) -> str:
         curve = ", ".join(f"{value:.3g}" for value in ranker.policy.examination)
         lines.append(f"Examination, estimated from the log: {curve}.")
     change = learned.estimate / logging.estimate - 1
+    lines.append(f"Features: {listed(ranker.policy.schema.names, 3)}.")
     lines += [
         f"{out}: {method}, estimated at {change:+.1%} clicks against the logging policy.",
+        *(["That is fewer: do not use it. Train longer (--epochs), or log more."] if change < 0 else []),
         "These clicks chose among policies: the table is not a certificate.",
         "The held-out part 'certify' was not touched.",
     ]

@@ -17,6 +17,7 @@ from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
 from saferank.cli.fit import fit
 from saferank.cli.rank import rank
+from saferank.cli.report import report
 from saferank.cli.reproduce import reproduce
 from saferank.cli.simulate import simulate
 from saferank.errors import SaferankError
@@ -66,6 +67,8 @@ def saferank(
 
     [cyan]saferank doctor log.parquet --features features.parquet[/cyan]
     [cyan]saferank fit log.parquet --features features.parquet --out model[/cyan]
+    [cyan]saferank certify model log.parquet --features features.parquet[/cyan]
+    [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
 
     [cyan]saferank aggregate[/cyan] counts a large log once, for all of them.
@@ -79,6 +82,7 @@ app.command()(aggregate)
 app.command()(doctor)
 app.command()(fit)
 app.command()(certify)
+app.command()(report)
 app.command()(rank)
 app.command()(reproduce)
 

@@ -59,11 +59,13 @@ def rank(
 
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
     """
-    from saferank.data.candidates import read_candidates
+    from saferank.data.candidates import candidate_files, read_candidates
+    from saferank.data.output_path import check_not_read
     from saferank.policy.policy import Policy
     from saferank.policy.rank_candidates import check_output, output_schema, rank_candidates, write_tables
 
     check_output(out)
+    check_not_read(out, candidate_files(candidates))
     policy = Policy.load(model)
     ignored = [name.strip() for name in ignore.split(",") if name.strip()]
     with Console(stderr=True).status("Ranking") as status:

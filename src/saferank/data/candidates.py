@@ -40,7 +40,7 @@ def read_candidates(
     """
     stream = _Stream(set(numbers), set(ignore), query, document, rows)
     pending: pa.Table | None = None
-    for file in _files(path):
+    for file in candidate_files(path):
         for table in stream.tables(file):
             pending = table if pending is None else pa.concat_tables([pending, table])
             starts = _run_starts(pending[query])
@@ -75,6 +75,8 @@ class _Stream:
                     self.read += len(table)
                     yield table
         except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
+            if "conversion error" in str(error):
+                _refuse_text(file, {*self.numbers, *(self.names or ())})
             raise DataError(f"cannot be read ({error}).", file=file) from error
 
     def _parquet(self, file: Path) -> Iterator[pa.RecordBatch]:
@@ -162,7 +164,8 @@ class _Stream:
         return DataError(message, file=self.files[place], row=self.passed + row - self.file_starts[place])
 
 
-def _files(path: str | Path) -> list[Path]:
+def candidate_files(path: str | Path) -> list[Path]:
+    """Return the files that `read_candidates` reads."""
     place = Path(path)
     if place.is_file():
         return [place]
@@ -176,6 +179,28 @@ def _files(path: str | Path) -> list[Path]:
         what = "no file matches this pattern" if has_magic(str(path)) else "there is no such file or folder"
         raise DataError(f"{what}; check the path.", file=path)
     return files
+
+
+def _refuse_text(file: Path, names: set[str]) -> None:
+    """Raise for the first row of a CSV file with a text in a column of numbers: Arrow does not tell which."""
+    options = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
+    passed = 0
+    with pyarrow.csv.open_csv(file, convert_options=options) as reader:
+        for batch in reader:
+            for name in names & set(batch.schema.names):
+                for row, text in enumerate(batch[name].to_pylist(), passed):
+                    if text is not None and not _reads_as_number(text):
+                        message = f"got '{text}', but must hold numbers; correct it, or leave the row out."
+                        raise DataError(message, file=file, row=row, column=name)
+            passed += batch.num_rows
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _run_starts(values: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -44,7 +44,8 @@ def read_features(
     files = _files(path)
     names = tuple(columns) if columns is not None else _numeric_columns(files[0], {query, document, label})
     if not names:
-        raise DataError("has no column of numbers to take as a feature; name some in `columns`.", file=files[0])
+        there = ", ".join(_schema(files[0]).names)
+        raise DataError(f"has no column of numbers to take as a feature; there are {there}.", file=files[0])
     tables = [_read(file, names, query, document, label, missing) for file in files]
     rows = sum(len(table.features) for table in tables)
     if rows == 0:
@@ -101,7 +102,7 @@ def _schema(file: Path) -> pa.Schema:
     try:
         return pq.read_schema(file)
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"is not a Parquet file ({error}).", file=file) from error
+        raise DataError(f"is not a Parquet file ({error}); features are read from Parquet.", file=file) from error
 
 
 def _numeric_columns(file: Path, others: set[str | None]) -> tuple[str, ...]:

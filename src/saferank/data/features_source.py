@@ -29,7 +29,7 @@ def load_features(
     `name` is a Parquet file, folder or pattern (see `read_features`), a LETOR file, or a data set of which `part` is
     taken: a folder in LETOR layout, or `synthetic:PRESET`. `columns` are the features (by default every column of
     numbers), less those to `ignore`; `missing` says what a hole in Parquet is, as in `read_features`. Where a data set
-    has no ids, queries are called `q0`, `q1`, ... and the documents of each query `d0`, `d1`, ..., as in a simulated log.
+    has no ids, queries are called `q0`, `q1`, ... and the documents of each `d0`, `d1`, ..., as in a simulated log.
     """
     path = Path(name)
     if str(name).startswith("synthetic:") or (path.is_dir() and next(path.rglob("*.parquet"), None) is None):

@@ -44,9 +44,13 @@ def findings(health: Health) -> Iterator[Finding]:
             "bad", "There is no click in this log: nothing can be learned from it.", "Check the click column."
         )
         return
-    yield _enough(health)
-    yield _random(health)
-    yield _examination(health)
+    if health.traffic.pairs == health.traffic.queries:
+        text = "No query was ever shown with two documents: there is no order to learn."
+        yield Finding("bad", text, "Check the column of documents; log lists of several.")
+    else:
+        yield _enough(health)
+        yield _random(health)
+        yield _examination(health)
     yield from _unseen(health)
     yield from _joined(health)
     yield _repeated(health)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -50,6 +50,7 @@ def closed_loop(
     interactions: int,
     seed: int,
     delta: float = 0.05,
+    training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
     progress: Callable[[Round], None] | None = None,
 ) -> list[Round]:
     """Run the loop on the training queries of a world, beginning with its logging policy.
@@ -64,7 +65,7 @@ def closed_loop(
         rng = np.random.default_rng([seed, 4, number])
         scores = score(live, world.train.features)
         candidate = copy.deepcopy(live)
-        settings = LearningSettings(method=method, delta=delta, training=TrainingSettings(seed=seed + number))
+        settings = LearningSettings(method=method, delta=delta, training=replace(training, seed=seed + number))
         sizes = [round(interactions * share) for share in SHARES]
         logs = [_log(world, scores, size, rng, keep) for size, keep in zip(sizes, (0, 0, interactions), strict=True)]
         parts = LoggedParts.of(logs[0], logs[1], world.click_model.examination, logging_scores=scores)

@@ -76,7 +76,7 @@ class FeatureSchema:
                 raise DataError(message, file=data.source, column=name)
         for name in found:
             if name not in self.names and name not in ignore:
-                message = "the policy does not know this feature; leave the column out, or name it as one to ignore."
+                message = "the policy does not know this feature; leave the column out, or ignore it (--ignore)."
                 raise DataError(message, file=data.source, column=name)
         place = {name: column for column, name in enumerate(found)}
         return slice(None) if found == self.names else [place[name] for name in self.names]
@@ -99,7 +99,11 @@ class FeatureSchema:
         return out
 
     def _refuse(self, data: RankingData, row: int, column: int, value: float) -> NoReturn:
-        remedy = "fill it in, or fit with a number for missing values" if math.isnan(value) else "must be finite"
+        remedy = (
+            "fill it in, or fit with a number that stands for it (--missing 0)"
+            if math.isnan(value)
+            else "must be finite"
+        )
         if data.query_ids is not None and data.document_ids is not None:  # in a stream, ids tell more than the row
             ids = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
             raise DataError(f"{ids}: got {value}; {remedy}.", file=data.source, column=self.names[column])

@@ -16,6 +16,7 @@ from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 
 from saferank import __version__
+from saferank.data.output_path import check_parents
 from saferank.errors import DataError, SaferankError, UsageError
 from saferank.policy.feature_schema import FeatureSchema
 from saferank.policy.policy import Policy, ScorerKind
@@ -91,11 +92,7 @@ def check_model_folder(folder: Path) -> None:
     """Raise if a model must not be written there: what is there already is none, or its parent is no folder."""
     if folder.exists() and not is_model(folder):
         raise UsageError(f"{folder} is there already, and is no model; name another folder.")
-    for parent in folder.parents:
-        if parent.exists():
-            if not parent.is_dir():
-                raise UsageError(f"{folder}: {parent} is a file; name a folder in a folder.")
-            break
+    check_parents(folder, "folder")
 
 
 def _read_manifest(file: Path) -> dict[str, Any]:

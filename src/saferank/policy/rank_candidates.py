@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from saferank.data.output_path import check_parents
 from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 from saferank.policy.policy import Policy
@@ -85,3 +86,4 @@ def check_output(out: Path) -> None:
         raise UsageError(f"{out}: must end in {' or '.join(WRITERS)}, which says what to write.")
     if out.is_dir():
         raise UsageError(f"{out} is a folder; name a file.")
+    check_parents(out)

@@ -1,26 +1,24 @@
-"""The doctor's two charts, as SVG to stand in a page: no script, and ink in the colour of the text around it."""
+"""The doctor's two charts."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from saferank.reporting.chart_svg import BLUE, GREEN, GREY, ORANGE, chart_svg
+
 if TYPE_CHECKING:
-    import altair as alt
     from numpy.typing import NDArray
 
     from saferank.doctor.health import Health
 
-INK = "currentColor"
 COLOURS = {
-    "click rate": "#8a8f98",
-    "examination, harvested": "#2f8fd8",
-    "examination, EM": "#e08214",
-    "examination, given": "#23a36b",
+    "click rate": GREY,
+    "examination, harvested": BLUE,
+    "examination, EM": ORANGE,
+    "examination, given": GREEN,
 }
-"""Mid-tones that can be read on white and on black."""
 
 
 def curve_chart(health: Health) -> str:
@@ -56,7 +54,7 @@ def curve_chart(health: Health) -> str:
     band = base.mark_area(opacity=0.18, clip=True).encode(y="low:Q", y2="high:Q").properties(data=with_ends)
     line = base.mark_line(strokeWidth=2.2, clip=True).encode(y=y)
     dots = base.mark_circle(size=38, opacity=1, clip=True).encode(y=y)
-    return _svg(alt.LayerChart(layer=[band, line, dots], width=430, height=240), "curve")
+    return chart_svg(alt.LayerChart(layer=[band, line, dots], width=430, height=240), "curve")
 
 
 def traffic_chart(health: Health) -> str:
@@ -80,36 +78,12 @@ def traffic_chart(health: Health) -> str:
             x=alt.X("class:N", sort=None, title="interactions of a query").axis(labelAngle=0),
             xOffset=alt.XOffset("of:N", sort=names),
             y=alt.Y("share:Q", title="share").axis(format=".0%").scale(domain=[0, 1]),
-            color=alt.Color("of:N", sort=names, title=None).scale(domain=names, range=["#2f8fd8", "#8a8f98"]),
+            color=alt.Color("of:N", sort=names, title=None).scale(domain=names, range=[BLUE, GREY]),
         )
         .properties(width=320, height=240)
     )
-    return _svg(chart, "traffic")
+    return chart_svg(chart, "traffic")
 
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _svg(chart: alt.Chart | alt.LayerChart, name: str) -> str:
-    import vl_convert
-
-    font = "system-ui, sans-serif"
-    styled = (
-        chart.properties(background="transparent")
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=INK, titleColor=INK, domainColor=INK, tickColor=INK, gridColor=INK, gridOpacity=0.13,
-            labelFontSize=12, titleFontSize=12, titleFontWeight="normal", titlePadding=8,
-            labelFont=font, titleFont=font,
-        )
-        .configure_legend(
-            labelColor=INK, labelFontSize=12, labelFont=font, labelLimit=220, orient="top", columns=2, columnPadding=16,
-            symbolType="square", symbolOpacity=1,
-        )
-    )  # fmt: skip
-    svg: str = vl_convert.vegalite_to_svg(styled.to_dict())
-    # Ids are the page's, and vl-convert numbers them on from chart to chart: the same chart is to give the same bytes.
-    for place, used in enumerate(dict.fromkeys(re.findall(r'id="([^"]+)"', svg))):
-        svg = re.sub(rf'(id="|#){re.escape(used)}(?=[")])', rf"\g<1>{name}-{place}", svg)
-    return svg.replace("<svg ", '<svg role="img" ', 1)

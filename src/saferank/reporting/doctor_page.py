@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +10,12 @@ import numpy as np
 
 from saferank import __version__
 from saferank.reporting.doctor_charts import curve_chart, traffic_chart
+from saferank.reporting.page import charts, figure, finding, items, page, table, tiles, write_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from saferank.doctor.health import Finding, Health
+    from saferank.doctor.health import Health
     from saferank.propensity.examination_estimate import ExaminationEstimate
 
 HEADLINES = {
@@ -24,34 +24,6 @@ HEADLINES = {
     "bad": "This log is not yet fit to learn from.",
 }
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2024; --soft: #5c6470; --page: #fff; --card: #f5f6f8; --line: #dfe2e7;
-  --good: #1a8754; --caution: #b26a00; --bad: #c62f3b; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --soft: #9aa3af; --page: #14171a; --card: #1e2226;
-  --line: #353b42; --good: #4cc38a; --caution: #e5a13d; --bad: #ff6b74; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; background: var(--page); color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .7rem; }
-.soft { color: var(--soft); } .source { margin: .2rem 0 1.4rem; overflow-wrap: anywhere; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.4rem, 1fr)); gap: .7rem; margin: 1.4rem 0; }
-.tile { background: var(--card); border-radius: .5rem; padding: .6rem .8rem; }
-.tile b { display: block; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
-.tile span { color: var(--soft); font-size: .85rem; }
-.finding { border-left: .3rem solid var(--soft); background: var(--card); border-radius: .3rem; padding: .55rem .9rem;
-  margin: .55rem 0; } .finding p { margin: 0; } .finding .remedy { color: var(--soft); margin-top: .2rem; }
-.finding .level { font-weight: 600; text-transform: uppercase; font-size: .75rem; letter-spacing: .04em; }
-.good { border-color: var(--good); } .good .level { color: var(--good); }
-.caution { border-color: var(--caution); } .caution .level { color: var(--caution); }
-.bad { border-color: var(--bad); } .bad .level { color: var(--bad); }
-.charts { display: grid; grid-template-columns: 55fr 45fr; gap: 1.5rem; align-items: end; } figure { margin: 0; }
-@media (max-width: 46rem) { .charts { grid-template-columns: 1fr; } }
-figcaption { color: var(--soft); font-size: .85rem; min-height: 4.2em; } svg { max-width: 100%; height: auto; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
-th, td { padding: .25rem .8rem .25rem 0; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th { font-weight: 500; color: var(--soft); } th:first-child, td:first-child { text-align: left; white-space: normal; }
-"""
-
 
 def doctor_page(health: Health) -> str:
     """Return the page."""
@@ -59,67 +31,31 @@ def doctor_page(health: Health) -> str:
     body = [
         f"<h1>{HEADLINES[health.level]}</h1>",
         f'<p class="soft source">{escape(health.source)}{period}. Top {health.cutoff} ranks.</p>',
-        *(_finding(finding) for finding in health.findings),
-        f'<div class="tiles">{"".join(_tile(value, name) for value, name in _tiles(health))}</div>',
-        '<div class="charts">',
-        _figure(
-            curve_chart(health),
-            "How often a rank is clicked, and how often it is looked at. Where the click rate falls faster, better "
-            f"documents stand higher. Bands: {health.harvested.confidence:.0%} intervals.",
+        *(finding(one.level, one.text, one.remedy) for one in health.findings),
+        tiles(_tiles(health)),
+        charts(
+            figure(
+                curve_chart(health),
+                "How often a rank is clicked, and how often it is looked at. Where the click rate falls faster, better "
+                f"documents stand higher. Bands: {health.harvested.confidence:.0%} intervals.",
+            ),
+            figure(traffic_chart(health), "Few interactions a query leave its exposure and its relevances a guess."),
         ),
-        _figure(traffic_chart(health), "Few interactions a query leave its exposure and its relevances a guess."),
-        "</div>",
         "<h2>By rank</h2>",
-        _table(*_by_rank(health)),
+        table(*_by_rank(health)),
         "<h2>All numbers</h2>",
-        _table(("", "value"), _numbers(health)),
+        table(("", "value"), _numbers(health)),
         *_doubts(health),
         f'<p class="soft">Made by saferank {__version__}. Examination is relative to rank 1; harvested: from where '
         "documents were clicked that stood at several ranks; EM: by expectation maximisation with a relevance for "
         "each document; moved: documents shown at several ranks, and clicked.</p>",
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>saferank doctor</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + "\n</body>\n</html>\n"
-    )
+    return page("saferank doctor", body)
 
 
 def write_doctor_page(health: Health, path: str | Path) -> None:
     """Write the page, whole or not at all."""
-    path = Path(path)
-    page = doctor_page(health)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.write_text(page, encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _finding(finding: Finding) -> str:
-    remedy = f'<p class="remedy">{escape(finding.remedy)}</p>' if finding.remedy else ""
-    return (
-        f'<div class="finding {finding.level}"><p><span class="level">{finding.level}</span> {escape(finding.text)}</p>'
-        f"{remedy}</div>"
-    )
-
-
-def _tile(value: str, name: str) -> str:
-    return f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
-
-
-def _figure(svg: str, caption: str) -> str:
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
-    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+    write_page(doctor_page(health), path)
 
 
 def _tiles(health: Health) -> Iterable[tuple[str, str]]:
@@ -199,4 +135,4 @@ def _doubts(health: Health) -> Iterable[str]:
     warnings = [f"{one.method}: {text}" for one in (health.harvested, health.em) for text in one.warnings]
     if warnings:
         yield "<h2>Doubts about the examination estimates</h2>"
-        yield "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in warnings) + "</ul>"
+        yield items(warnings)

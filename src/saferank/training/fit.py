@@ -23,6 +23,7 @@ from saferank.plackett_luce.gradients import pl_rank_3_gradient, reinforce_gradi
 from saferank.plackett_luce.sampling import sample_rankings
 from saferank.training.checkpoint import load_checkpoint, save_checkpoint
 from saferank.training.early_stopping import EarlyStopping
+from saferank.training.one_thread import one_thread
 
 Array = NDArray[Any]
 Objective = ExposureObjective | ActionObjective
@@ -72,6 +73,7 @@ class FitResult:
     history: tuple[Epoch, ...]
 
 
+@one_thread()
 def fit(
     scorer: torch.nn.Module,
     data: RankingData,

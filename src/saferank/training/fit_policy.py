@@ -165,7 +165,8 @@ def _check_pairs(log: AggregatedLog, data: RankingData, without_features: str) -
         first = missing.sort_by([("shown_sum", "descending")]).slice(0, 1).to_pylist()[0]
         raise DataError(
             f"lacks {len(missing):,} of the pairs that {log.source} shows, such as query {first['query_id']}, document "
-            f"{first['document_id']} (shown {first['shown_sum']:,} times); add their features, or drop them.",
+            f"{first['document_id']} (shown {first['shown_sum']:,} times); add their features, or leave "
+            "them out (--on-bad-rows drop).",
             file=data.source,
         )
     return len(missing)

@@ -1,0 +1,169 @@
+"""`saferank report`: one page that tells a policy, its verdict and what it changes; or a reproduction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from saferank.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from saferank.certification.certificate import Certificate
+    from saferank.policy.policy import Policy
+    from saferank.reporting.report_page import Report
+
+CERTIFICATE = "certificate.json"
+
+
+def report(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL_OR_RUN",
+            help="A folder that [cyan]saferank fit[/cyan] wrote, or [cyan]saferank reproduce[/cyan].",
+        ),
+    ],
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What [cyan]saferank certify[/cyan] wrote.",
+            show_default="certificate.json beside MODEL or here, if it is of MODEL",
+        ),
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(metavar="LOG", help="A log, or a folder that [cyan]aggregate[/cyan] wrote: tells its health."),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(metavar="F", help="Features, as for fit: with LOG, tells what MODEL changes."),
+    ] = None,
+    part: Annotated[str, typer.Option(help="Part of a data set that the queries are of.")] = "train",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OURS=THEIRS", help="A column of LOG with another name. Repeatable."),
+    ] = None,
+    layout: Annotated[str, typer.Option(help="Layout of LOG.")] = "auto",
+    on_bad_rows: Annotated[
+        Literal["error", "drop"], typer.Option(metavar="DO", help="About bad rows: error, or drop them.")
+    ] = "error",
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+) -> None:
+    """Write one page that people read: the verdict, what it means, what changes.
+
+    The verdict and how sure it is, exposure moved from where to where, what changes
+    most, training, the health of the log, what it all assumes. One file that opens
+    offline, on a phone, in the dark and on paper. Of a reproduction: its table,
+    findings and figures.
+
+    [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
+    """
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder; name a file, such as {out / 'report.html'}.")
+    if features is not None and log is None:
+        raise UsageError("--features tells what changes beside a log; give --log too.")
+
+    from saferank.policy.model_folder import is_model
+    from saferank.reporting.page import write_page
+
+    status = Console(stderr=True)
+    if is_model(source):
+        from saferank.policy.policy import Policy
+        from saferank.reporting.report_page import report_page
+
+        policy = Policy.load(source)
+        found = _certificate(policy, source, certificate, status)
+        gathered = _gather(
+            policy, source, found, log, features, status,
+            column=column, layout=layout, on_bad_rows=on_bad_rows, part=part,
+        )  # fmt: skip
+        text = report_page(gathered)
+        told = "not certified" if found is None else found.verdict.value
+    elif (source / "results.parquet").is_file():
+        from saferank.reporting.run_page import run_page
+
+        if certificate is not None or log is not None:
+            raise UsageError(f"{source} is a reproduction; --certificate, --log and --features are for a model.")
+        with status.status("Drawing"):
+            text = run_page(source)
+        told = "reproduction"
+    else:
+        raise DataError(
+            "is neither a model that `saferank fit` wrote nor a folder that `saferank reproduce` wrote.", file=source
+        )
+    write_page(text, out)
+    Console().print(Text.assemble((told, "bold"), f"  {out}"), soft_wrap=True)
+
+
+def _certificate(policy: Policy, model: Path, given: Path | None, status: Console) -> Certificate | None:
+    """Return the certificate asked for, or one that lies beside the model or here and is of this model."""
+    from saferank.certification.certificate import Certificate
+
+    if given is not None:
+        certificate = Certificate.read(given)
+        if not _is_of(certificate, policy):
+            raise UsageError(f"{given} is of another model than {model}; certify this one.")
+        return certificate
+    for file in dict.fromkeys((model.resolve().parent / CERTIFICATE, Path(CERTIFICATE).resolve())):
+        if file.is_file():
+            certificate = Certificate.read(file)
+            if _is_of(certificate, policy):
+                return certificate
+            status.print(f"{file} is of another model, and left out.", highlight=False, soft_wrap=True)
+    return None
+
+
+def _is_of(certificate: Certificate, policy: Policy) -> bool:
+    files = certificate.inputs.get("model", {}).get("files")
+    return files is not None and files == policy.manifest.get("files")
+
+
+def _gather(
+    policy: Policy,
+    model: Path,
+    certificate: Certificate | None,
+    log: str | None,
+    features: str | None,
+    status: Console,
+    *,
+    column: list[str] | None,
+    layout: str,
+    on_bad_rows: str,
+    part: str,
+) -> Report:
+    """Read what was named, and measure what can be."""
+    from saferank.certification.changes import exposure_changes
+    from saferank.cli.columns import parse_columns
+    from saferank.data.features_source import load_features
+    from saferank.data.load_log import load_log
+    from saferank.data.split import split_of
+    from saferank.doctor.diagnosis import diagnose
+    from saferank.reporting.report_page import Report
+
+    name = model.resolve().name
+    if log is None:
+        return Report(name, policy.manifest, certificate)
+    trained = policy.manifest.get("inputs", {}).get("log", {})
+    with status.status(f"Reading {log}") as now:
+        aggregated = load_log(
+            log, columns=parse_columns(column), layout=layout, cutoff=policy.cutoff, on_bad_rows=on_bad_rows,
+            split=split_of(trained["split"]) if "split" in trained else None,
+        )  # fmt: skip
+        data, changes = None, None
+        if features is not None:
+            now.update(f"Reading {features}")
+            holes: Literal["error", "nan"] = "error" if policy.schema.missing == "error" else "nan"
+            data = load_features(features, part=part, columns=policy.schema.names, missing=holes)
+            now.update("Comparing rankings")
+            served: Literal["deterministic", "sampled"] = "deterministic"
+            if certificate is not None and certificate.serve_as == "sampled":
+                served = "sampled"
+            changes = exposure_changes(policy, aggregated, data, serve_as=served)
+        now.update("Looking at the log's health")
+        health = diagnose(aggregated, data, policy.examination)
+    return Report(name, policy.manifest, certificate, changes, health)

@@ -1,0 +1,121 @@
+"""The command on a small model, its certificate and its log."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from saferank.cli.report import report
+from saferank.data.ranking_data import RankingData
+from saferank.errors import DataError, UsageError
+from saferank.policy.policy import Policy
+from tests.doctor.logs import aggregated, random_interactions
+from tests.experiments.made_up import made_up
+from tests.policy.made import EXAMINATION, make_data, make_policy, write_features
+from tests.reporting.made_report import made_certificate, made_manifest
+
+app = typer.Typer()
+app.command()(report)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: a model, and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    extra = {name: value for name, value in made_manifest().items() if name not in ("examination", "files", "inputs")}
+    replace(make_policy(), manifest=extra).save(tmp_path / "models" / "model")
+    return tmp_path
+
+
+def certify(out: Path, model: str = "models/model") -> None:
+    files = Policy.load(model).manifest["files"]
+    made_certificate(inputs={"model": {"files": files}}).write(out)
+
+
+def write_log() -> RankingData:
+    data = make_data((6, 6, 6))
+    write_features(Path("features.parquet"), data)
+    interactions = random_interactions(3, 40, examination=EXAMINATION.tolist())
+    manifest: dict[str, Any] = {"columns": {}, "layout": "long", "split": {"by": "hash", "seed": 0}}
+    aggregated(interactions[::2], interactions[1::2], cutoff=3, **manifest).write("stats")
+    return data
+
+
+def call(*arguments: str | Path) -> str:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False).output
+
+
+def test_a_model_alone() -> None:
+    assert call("models/model") == "not certified  report.html\n"
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "Not certified" in page
+    assert 'id="training"' in page
+    assert 'id="improvement"' not in page
+
+
+@pytest.mark.parametrize("place", ["certificate.json", "models/certificate.json"])
+def test_a_certificate_is_found_beside_the_model_or_here(place: str) -> None:
+    certify(Path(place))
+    assert call("models/model") == "DEPLOY  report.html\n"
+    assert 'id="improvement"' in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_a_certificate_of_another_model_is_left_out_or_refused() -> None:
+    made_certificate().write("certificate.json")
+    said = call("models/model")
+    assert "certificate.json is of another model, and left out." in said
+    assert "not certified" in said
+    with pytest.raises(UsageError, match=r"^certificate.json is of another model than models/model; certify"):
+        call("models/model", "--certificate", "certificate.json")
+    with pytest.raises(DataError, match=r"^no.json: there is no such file; `saferank certify` writes one.$"):
+        call("models/model", "--certificate", "no.json")
+
+
+def test_with_log_and_features_it_tells_all() -> None:
+    write_log()
+    certify(Path("c.json"))
+    out = "new/page.html"
+    options = ["--certificate", "c.json", "--log", "stats", "--features", "features.parquet", "--out", out]
+    assert call("models/model", *options) == f"DEPLOY  {out}\n"
+    page = Path(out).read_text(encoding="utf-8")
+    for name in ("exposure", "most", "health", "assumptions"):
+        assert f'id="{name}"' in page
+    assert [path.name for path in Path("new").iterdir()] == ["page.html"]
+    first = page
+    call("models/model", *options)
+    assert Path(out).read_text(encoding="utf-8") == first
+
+
+def test_a_log_without_features_tells_its_health() -> None:
+    write_log()
+    call("models/model", "--log", "stats")
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert 'id="health"' in page
+    assert 'id="exposure"' not in page
+    assert "Without --features it cannot be told" in page
+
+
+def test_a_reproduction() -> None:
+    Path("run").mkdir()
+    pq.write_table(made_up(runs=1, points=3, ablation=False), "run/results.parquet")
+    assert call("run", "--out", "run.html") == "reproduction  run.html\n"
+    assert "claims that these results can decide" in Path("run.html").read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match="run is a reproduction; --certificate, --log and --features are for a model"):
+        call("run", "--log", "stats")
+
+
+def test_wrong_calls(here: Path) -> None:
+    with pytest.raises(UsageError, match=rf"--out {here} is a folder; name a file, such as .*/report.html"):
+        call("models/model", "--out", here)
+    with pytest.raises(UsageError, match="--features tells what changes beside a log; give --log too"):
+        call("models/model", "--features", "features.parquet")
+    with pytest.raises(DataError, match=r"^models: is neither a model that `saferank fit` wrote nor a folder that"):
+        call("models")
+    with pytest.raises(DataError, match=r"^nothing: is neither"):
+        call("nothing")
+    assert not Path("report.html").exists()

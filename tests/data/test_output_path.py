@@ -1,0 +1,29 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from saferank.data.output_path import check_not_read, check_parents
+from saferank.errors import UsageError
+
+
+def test_a_file_where_a_folder_would_have_to_be(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    for path in (tmp_path / "a.txt" / "b", tmp_path / "a.txt" / "b" / "c"):
+        message = re.escape(f"{path}: {tmp_path / 'a.txt'} is a file; name a folder in a folder.")
+        with pytest.raises(UsageError, match=message):
+            check_parents(path, "folder")
+    check_parents(tmp_path / "new" / "newer" / "b")
+    check_parents(tmp_path / "a.txt")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    check_not_read(one, [one])  # not there
+    one.write_text("x")
+    two.symlink_to(one)
+    check_not_read(one, [tmp_path / "three"])
+    for path in (one, two):
+        with pytest.raises(UsageError, match=re.escape(f"--out {path} is what is read; name another file.")):
+            check_not_read(path, [tmp_path / "three", one])
