@@ -141,6 +141,37 @@ def test_sampled_rankings_by_enumeration(policy: Policy, log: AggregatedLog, dat
     assert found.top_stays == pytest.approx(stays, abs=2e-4)
 
 
+def test_known_logging_scores_by_enumeration(policy: Policy, log: AggregatedLog, data: RankingData) -> None:
+    """Every ranking of the log's policy beside the new one, queries weighing as in the log."""
+    scores = np.random.default_rng(5).normal(size=data.documents).astype(np.float32)
+    found = exposure_changes(policy, log, data, logging_scores=scores)
+    counts = log.statistics(PARTS, data)
+    wanted, top = np.zeros((CUTOFF, CUTOFF)), 0.0
+    before: dict[tuple[str, str], float] = {}
+    for query in range(3):
+        rows = slice(data.offsets[query], data.offsets[query + 1])
+        new, old = by_score(policy, data, query)[:CUTOFF], placement([float(score) for score in scores[rows]], CUTOFF)
+        weight = counts.interactions[query] / counts.total_interactions
+        for rank, document in enumerate(new):
+            wanted[:, rank] += weight * old[int(document[1:])]
+        top += weight * float(np.square(old[:, 0]).sum())
+        before |= {(f"q{query}", f"d{place}"): float(chances @ EXAMINATION) for place, chances in enumerate(old)}
+    np.testing.assert_allclose(found.moves[:-1, :-1], wanted, atol=2e-4)
+    assert found.top_stays_in_log == pytest.approx(top, abs=2e-4)
+    assert [row.logging for row in found.gained] == pytest.approx(
+        [before[row.query, row.document] for row in found.gained], abs=2e-4
+    )
+    assert found.logging == "known"
+
+
+def test_bands_of_known_scores_are_by_what_the_log_showed(policy: Policy, data: RankingData) -> None:
+    log = aggregated([("q0", ["d0", "d1", "d2"], [])], cutoff=CUTOFF)
+    found = exposure_changes(policy, log, data, logging_scores=np.zeros(data.documents, np.float32))
+    never = found.bands[-1]
+    assert (never.name, never.pairs) == ("never", 1)
+    assert never.logging == pytest.approx(0.25, abs=2e-4)  # one of four that are drawn alike
+
+
 def test_a_policy_that_changes_nothing_moves_nothing(data: RankingData) -> None:
     made: list[Interaction] = [
         (f"q{query}", [f"d{place}" for place in range(length)][:CUTOFF], [])

@@ -54,6 +54,12 @@ def test_a_folder_is_written_and_summed_up(log: Path) -> None:
     assert read.manifest["columns"]["click"] == "hit"
 
 
+def test_one_is_told_as_one(log: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(ROWS[:1]), log)
+    said = call(log, "--out", log.parent / "stats", "--column", "click=hit")
+    assert " ".join(said.partition("┏")[0].split()).endswith("stats: 1 row, 1 rank")
+
+
 def test_bad_rows(log: Path) -> None:
     strange = [{**ROWS[0], "position": None, "hit": 1}, {**ROWS[0], "impression_id": "f", "position": 0}]
     pq.write_table(pa.Table.from_pylist(ROWS + strange), log)

@@ -127,6 +127,27 @@ def test_wrong_calls_write_nothing(call: Call, tmp_path: Path, options: list[str
     assert list(tmp_path.iterdir()) == []
 
 
+def test_out_is_checked_before_the_work(call: Call, folder: Path) -> None:
+    """Not a file as a folder, and nothing that is read: it would be replaced by what is made from it."""
+    features = folder / "features.parquet"
+    before = features.read_bytes()
+    done = call("better", "--out", str(features / "c.json"))
+    assert done.exit_code == 2
+    assert "features.parquet is a file; name a file in a folder." in " ".join(done.err.split())
+    for name in ("features.parquet", "log.parquet", "better/manifest.json"):
+        done = call("better", "--out", str(folder / name))
+        assert done.exit_code == 2
+        assert f"{name} is what is read; name another file." in " ".join(done.err.split())
+    assert features.read_bytes() == before
+
+
+def test_a_certificate_in_the_folder_of_the_model(call: Call, folder: Path) -> None:
+    out = folder / "better" / "certificate.json"
+    for _ in range(2):
+        assert call("better", "--out", str(out)).exit_code == 0
+    out.unlink()
+
+
 def test_no_model_there(call: Call) -> None:
     done = call("nothing")
     assert done.exit_code == 1

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from tests.cli.running import cells, run_here
 def test_tells_the_story_and_repeats_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call = ["demo", "--seed", "1", "--few", "50", "--many", "1e5", "--out", str(tmp_path)]
+    sizes = ["--few", "50", "--many", "1e5", "--little", "2e3", "--much", "2e4"]
+    call = ["demo", "--seed", "1", *sizes, "--out", str(tmp_path)]
     first = run_here(call, monkeypatch, capsys)
     assert first.exit_code == 0
     assert max(map(len, first.out.splitlines())) <= max(80, len(str(tmp_path)) + 40)
@@ -21,4 +23,11 @@ def test_tells_the_story_and_repeats_it(
             value, change = cell.split()
             assert float(change.strip("()")) == pytest.approx(float(value) - production, abs=0.0011)
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    for size, name in (("2,000", "little"), ("20,000", "much")):
+        told = json.loads((tmp_path / name / "certificate.json").read_text())
+        assert rows[size][-1] == told["verdict"]
+        assert float(rows[size][1]) == pytest.approx(told["lower"], abs=1e-4)
+        assert float(rows[size][1]) < float(rows[size][2])  # the bound is below the truth
+    assert rows["2,000"][-1] == "MORE DATA"
+    assert "<svg" in (tmp_path / "report.html").read_text()
     assert cells(run_here(call, monkeypatch, capsys).out) == rows

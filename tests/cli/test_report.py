@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import typer
@@ -91,6 +92,23 @@ def test_with_log_and_features_it_tells_all() -> None:
     assert Path(out).read_text(encoding="utf-8") == first
 
 
+def test_known_logging_scores_give_exact_exposure() -> None:
+    """The log shows all documents alike, but for chance; with their scores, all alike."""
+    data = write_log()
+    write_features(Path("features.parquet"), data, score=np.full(data.documents, 2.0))
+    options = ["--log", "stats", "--features", "features.parquet"]
+    call("models/model", *options)
+    counted = Path("report.html").read_text(encoding="utf-8")
+    call("models/model", *options, "--logging-scores", "score")
+    known = Path("report.html").read_text(encoding="utf-8")
+    assert "Exposure in the log is exact, by its scores" not in counted
+    assert "Exposure in the log is exact, by its scores" in known
+    assert "in another impression of the log in 16.7%" in known  # one of six
+    assert "in another impression of the log in 16.7%" not in counted
+    with pytest.raises(DataError, match="column 'nobody': there is no such column"):
+        call("models/model", *options, "--logging-scores", "nobody")
+
+
 def test_a_log_without_features_tells_its_health() -> None:
     write_log()
     call("models/model", "--log", "stats")
@@ -114,8 +132,26 @@ def test_wrong_calls(here: Path) -> None:
         call("models/model", "--out", here)
     with pytest.raises(UsageError, match="--features tells what changes beside a log; give --log too"):
         call("models/model", "--features", "features.parquet")
+    with pytest.raises(UsageError, match="--logging-scores is a column of the features; give --features too"):
+        call("models/model", "--log", "stats", "--logging-scores", "score")
     with pytest.raises(DataError, match=r"^models: is neither a model that `saferank fit` wrote nor a folder that"):
         call("models")
     with pytest.raises(DataError, match=r"^nothing: is neither"):
         call("nothing")
     assert not Path("report.html").exists()
+
+
+def test_out_is_checked_before_the_work() -> None:
+    """Not a file as a folder, and nothing that is read: it would be replaced by what is made from it."""
+    write_log()
+    certify(Path("certificate.json"))
+    with pytest.raises(UsageError, match=r"features.parquet is a file; name a file in a folder\."):
+        call("models/model", "--out", "features.parquet/page.html")
+    options = ["--log", "stats", "--features", "features.parquet"]
+    for out in ("features.parquet", "certificate.json", "models/model/weights.safetensors"):
+        before = Path(out).read_bytes()
+        with pytest.raises(UsageError, match=rf"^--out {out} is what is read; name another file\.$"):
+            call("models/model", *options, "--out", out)
+        assert Path(out).read_bytes() == before
+    for _ in range(2):  # a page in the folder of the model is not read
+        call("models/model", "--out", "models/model/report.html")

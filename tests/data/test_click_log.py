@@ -116,11 +116,22 @@ def test_a_missing_column(folder: Path) -> None:
         open_log(folder / "one.parquet", segment="country")
 
 
+def test_all_missing_columns_are_told_at_once(folder: Path) -> None:
+    path = folder / "theirs.parquet"
+    pq.write_table(TABLE.rename_columns(["search", "query_id", "sku", "rank", "clicked", "device"]), path)
+    with pytest.raises(DataError) as error:
+        open_log(path, columns={"click": "clicked", "position": "place", "timestamp": "time"})
+    assert str(error.value) == (
+        f"{path}: there are no columns 'impression_id', 'document_id', 'place', 'time'; there are search, query_id, "
+        "sku, rank, clicked, device. If some of them hold these, say so: --column impression_id=THEIRS "
+        "--column document_id=THEIRS --column position=THEIRS --column timestamp=THEIRS."
+    )
+
+
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("position", ["1", "2", "1", "2", "x"], "holds string, but must hold numbers; convert it."),
-        ("click", ["yes", "no", "no", "no", "no"], "holds string, but must hold numbers; convert it."),
+        ("position", ["1", "2", "1", "2", None], "holds string, but must hold numbers; convert it."),
         ("query_id", [1.0, 1.0, 1.0, 1.0, 2.0], "holds float64, but an id is a text or a whole number; convert it."),
         ("document_id", [["a"]] * 5, "holds array<string>, but an id is a text or a whole number; convert it."),
         ("timestamp", [True] * 5, "holds boolean, but must hold times or numbers; convert it."),
@@ -131,6 +142,98 @@ def test_columns_of_the_wrong_kind(tmp_path: Path, column: str, values: list[Any
     pq.write_table(pa.table({**{name: TABLE[name] for name in TABLE.column_names}, column: values}), path)
     with pytest.raises(DataError, match=re.escape(f"{path}, column '{column}': {message}")):
         open_log(path)
+
+
+HEADER = "impression_id,query_id,document_id,position,click\n"
+NOT_A_NUMBER = "but must hold numbers; correct it, or convert the column."
+
+
+@pytest.mark.parametrize("text", ["", HEADER])
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
+def test_a_csv_without_rows(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    with pytest.raises(DataError, match=rf"{re.escape(name)}: has no row; there is nothing to aggregate\.$"):
+        open_log(tmp_path / name)
+
+
+def test_a_csv_without_rows_beside_others(folder: Path) -> None:
+    (folder / "csv" / "empty.csv").write_text("")
+    (folder / "csv" / "header.csv").write_text(HEADER)
+    assert rows(folder / "csv") == ROWS
+
+
+@pytest.mark.parametrize(("column", "line"), [("position", "1,q,b,second,0"), ("click", "1,q,b,2,NA")])
+def test_text_in_a_csv_is_told_by_its_ids(tmp_path: Path, column: str, line: str) -> None:
+    path, value = tmp_path / "log.csv", line.split(",")[HEADER.strip().split(",").index(column)]
+    path.write_text(f"{HEADER}1,q,a,1,0\n1,q,c,,\n{line}\n2,q,a,1,0\n")
+    with pytest.raises(DataError) as error:
+        open_log(path)
+    told = "impression_id 1, query_id q, document_id b"
+    assert str(error.value) == f"{path}, column '{column}': got '{value}' for {told}, {NOT_A_NUMBER}"
+
+
+def test_text_in_parquet_is_told_by_its_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    texts = {"theirs": pa.array(["0", None, "yes", "0", "no"])}
+    table = pa.table({**{name: TABLE[name] for name in TABLE.column_names if name != "click"}, **texts})
+    pq.write_table(table, "log.parquet")
+    with pytest.raises(DataError, match=rf"^log\.parquet, row 2, column 'theirs': got 'yes', {NOT_A_NUMBER}$"):
+        open_log("log.parquet", columns={"click": "theirs"})
+    Path("days").mkdir()
+    for day, part in enumerate((table.slice(0, 2), table.slice(2))):
+        pq.write_table(part, f"days/{day}.parquet")
+    for source in ("days", "days/*.parquet"):
+        with pytest.raises(DataError, match=rf"^days/1\.parquet, row 0, column 'theirs': got 'yes', {NOT_A_NUMBER}$"):
+            open_log(source, columns={"click": "theirs"})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "1,q,a,x,0",
+            ", column 'position': got 'x', but the first lines hold BIGINT; correct it, or convert the log to Parquet.",
+        ),
+        ("1,q,a,1,0,5", ": Expected Number of Columns: 5 Found: 6; correct the line, or leave it out."),
+    ],
+)
+def test_a_csv_line_unlike_the_first_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str
+) -> None:
+    """DuckDB looks at 20,480 rows to tell the columns, and stumbles later."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text(HEADER + "".join(f"{row},q,a,1,0\n" for row in range(30_000)) + f"{line}\n")
+    with pytest.raises(DataError) as error:
+        load_log("log.csv")
+    assert str(error.value) == f"log.csv, line 30002{message}"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty, which no Parquet file is; write it again, or leave it out."),
+        (
+            b"impression_id,query_id\n",
+            "is no Parquet file, or was cut short; write it again, or rename it if it is another kind of file, such as "
+            ".csv.",
+        ),
+        (b"PAR1 garbage PAR1", "cannot be read ("),
+    ],
+)
+def test_no_parquet_file(folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str) -> None:
+    monkeypatch.chdir(folder)
+    Path("log.parquet").write_bytes(content)
+    Path("parquet/2.parquet").write_bytes(content)
+    for source, file in (("log.parquet", "log.parquet"), ("parquet", "parquet/2.parquet")):
+        with pytest.raises(DataError) as error:
+            open_log(source)
+        if message.endswith("("):
+            assert str(error.value).startswith(f"{source}: {message}")
+            assert file in str(error.value)
+            assert str(error.value).endswith("; correct it, or write it again.")
+        else:
+            assert str(error.value) == f"{file}: {message}"
+        assert str(folder) not in str(error.value)
 
 
 def test_kinds_of_timestamps(tmp_path: Path) -> None:
@@ -147,7 +250,7 @@ def test_kinds_of_timestamps(tmp_path: Path) -> None:
         ("*.none", DataError, "*.none: no file matches this pattern; check the path."),
         ("one.*", DataError, "one.*: matches files of several kinds; narrow the pattern."),
         ("empty", DataError, "empty: has no file *.parquet or *.csv in it."),
-        ("text.parquet", DataError, "text.parquet: cannot be read ("),
+        ("text.parquet", DataError, "text.parquet: is no Parquet file, or was cut short;"),
         ("notes.txt", DataError, "notes.txt: is neither a session log nor a file .parquet, .csv, .json;"),
         ("stats", UsageError, "stats is a folder of statistics, aggregated already; give the log"),
         ("duckdb://none.db/clicks", DataError, "none.db/clicks: there is no such database; write duckdb://"),

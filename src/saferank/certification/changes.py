@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,8 @@ class Changes:
     """(rank in the log, new rank): documents per interaction that stand here in the log and there under the new policy,
     the two rankings drawn independently. The last row is what the log did not show, the last column what the new
     policy does not show."""
+    logging: Literal["counted", "known"]
+    """Whether what the log shows is counted, or the chances under the scores by which its rankings were drawn."""
     moved: float
     """Share of all exposure that goes to other documents."""
     spread: Floats
@@ -81,9 +84,18 @@ class Changes:
 
 
 def exposure_changes(
-    policy: Policy, log: AggregatedLog, data: RankingData, *, serve_as: ServeAs = "deterministic", most: int = 10
+    policy: Policy,
+    log: AggregatedLog,
+    data: RankingData,
+    *,
+    serve_as: ServeAs = "deterministic",
+    logging_scores: NDArray[np.float32] | None = None,
+    most: int = 10,
 ) -> Changes:
-    """Compare what the policy shows with what all parts of the log showed; `most` is the length of the lists."""
+    """Compare what the policy shows with what all parts of the log showed; `most` is the length of the lists.
+
+    With the `logging_scores` by which the log's rankings were drawn, its exposure is exact and not counted.
+    """
     if log.cutoff != policy.cutoff:
         raise UsageError(f"the log is counted for {log.cutoff} ranks, but the model is for {policy.cutoff}.")
     scores = policy.scores(data)
@@ -94,17 +106,27 @@ def exposure_changes(
     counts = log.statistics(PARTS, data)
     if counts.total_interactions == 0:
         raise DataError("has no interaction with the queries of these features.", file=log.source)
-    return compare_placements(counts, new, policy.examination, data, most=most)
+    old = None
+    if logging_scores is not None:
+        old = placement(logging_scores, data.offsets, policy.cutoff).astype(np.float64)
+    return compare_placements(counts, new, policy.examination, data, old=old, most=most)
 
 
 def compare_placements(
-    counts: LogStatistics, new: Floats, examination: Floats, data: RankingData, *, most: int = 10
+    counts: LogStatistics,
+    new: Floats,
+    examination: Floats,
+    data: RankingData,
+    *,
+    old: Floats | None = None,
+    most: int = 10,
 ) -> Changes:
-    """Compare the log's frequencies with the chances `new` (document, rank) of the new policy."""
+    """Compare the log's frequencies, or its chances `old`, with the chances `new` (document, rank) of the policy."""
     offsets, query = counts.offsets, counts.query_of_document
     weight = counts.interactions / counts.total_interactions
     issued = counts.interactions[query]
-    before = np.divide(counts.shown, issued[:, None], out=np.zeros(counts.shown.shape), where=issued[:, None] > 0)
+    counted = np.divide(counts.shown, issued[:, None], out=np.zeros(counts.shown.shape), where=issued[:, None] > 0)
+    before = counted if old is None else old
     moves = _with_rest(before).T @ (_with_rest(new) * weight[query][:, None])
     moves[-1, -1] = 0.0  # candidates that neither shows
     rho_0, rho = before @ examination, new @ examination
@@ -115,11 +137,12 @@ def compare_placements(
     top = before[:, 0] * weight[query]
     return Changes(
         moves=moves,
+        logging="counted" if old is None else "known",
         moved=float(moved @ weight) / max(float(total @ weight), 1e-300),
         spread=np.bincount(step, weight, STEPS).astype(np.float64),
         top_stays=float(top @ new[:, 0]),
         top_stays_in_log=float(top @ before[:, 0]),
-        bands=_bands(before.sum(axis=1), issued > 0, rho_0 * weight[query], rho * weight[query]),
+        bands=_bands(counted.sum(axis=1), issued > 0, rho_0 * weight[query], rho * weight[query]),
         queries=_queries(counts, share, rho_0, rho, data, most),
         gained=_documents(counts, rho_0, rho, data, most, sign=1.0),
         lost=_documents(counts, rho_0, rho, data, most, sign=-1.0),

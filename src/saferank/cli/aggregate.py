@@ -104,15 +104,20 @@ def aggregate(
 
 
 def _summary(manifest: dict[str, Any], out: Path) -> RenderableType:
-    table = Table("part", title=f"{out}: {manifest['rows']:,} rows, {manifest['cutoff']} ranks", title_justify="left")
+    size = f"{_count(manifest['rows'], 'row')}, {_count(manifest['cutoff'], 'rank')}"
+    table = Table("part", title=f"{out}: {size}", title_justify="left")
     for heading in ("interactions", "queries", "shown", "clicks", "click rate"):
         table.add_column(heading, justify="right")
-    for part, size in manifest["parts"].items():
-        rate = f"{size['clicks'] / size['shown']:.2%}" if size["shown"] else "-"
-        counts = (f"{size[name]:,}" for name in ("interactions", "queries", "shown", "clicks"))
+    for part, held in manifest["parts"].items():
+        rate = f"{held['clicks'] / held['shown']:.2%}" if held["shown"] else "-"
+        counts = (f"{held[name]:,}" for name in ("interactions", "queries", "shown", "clicks"))
         table.add_row(part, *counts, rate)
     lines = [f"Dropped {_dropped(kind, count)}." for kind, count in manifest["bad_rows"].items()]
     return Group(table, *(Text(line) for line in (*lines, *manifest["notes"])))
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 def _dropped(kind: str, count: int) -> str:

@@ -81,11 +81,15 @@ def certify(
     from saferank.cli.columns import parse_columns
     from saferank.data.features_source import load_features, take_column
     from saferank.data.load_log import load_log
+    from saferank.data.output_path import check_not_read, check_parents
     from saferank.data.split import split_of
+    from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS
     from saferank.policy.policy import Policy
 
     if out.is_dir():
         raise UsageError(f"--out {out} is a folder; name a file, such as {out / 'certificate.json'}.")
+    check_parents(out)
+    check_not_read(out, [*(model / name for name in (MANIFEST, SCHEMA, WEIGHTS)), Path(log), Path(features)])
     if looks is not None and not watch:
         raise UsageError("--looks is for --watch; give both, or neither.")
     settings = CertifySettings(delta, tolerance, bound, serve_as, clip)

@@ -13,6 +13,7 @@ from rich.table import Table
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
+    from saferank.data.dataset import Dataset
     from saferank.experiments.world import World
 
 FRACTION = 0.1
@@ -22,17 +23,23 @@ METHODS = {"exposure-ips": "IPS: trust the clicks", "exposure-crm": "CRM: price 
 
 def demo(
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="For the data, the clicks and the weights.")] = 0,
-    few: Annotated[float, typer.Option(min=1, max=1e15, help="Logged interactions of the thin log.")] = 100,
+    few: Annotated[float, typer.Option(min=1, max=1e15, help="Logged interactions of the thin log.")] = 400,
     many: Annotated[float, typer.Option(min=1, max=1e15, help="Logged interactions of the rich log.")] = 1e8,
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("saferank-demo"),
+    little: Annotated[float, typer.Option(min=500, max=1e8, help="Interactions of the small log to certify on.")] = 2e3,
+    much: Annotated[float, typer.Option(min=500, max=1e8, help="Interactions of the large log to certify on.")] = 3e5,
+    out: Annotated[Path, typer.Option(help="Folder for all that is made.")] = Path("saferank-demo"),
 ) -> None:
-    """Learn from few clicks and from many, with and without a price on risk.
+    """Learn from few clicks and from many, and ask whether to deploy.
 
     A production ranker shows documents to simulated users who click. From the
     log two policies are learned: one by inverse propensity scoring (IPS), which
     corrects for what was shown where; one by counterfactual risk minimisation
     (CRM), which also stays near the production ranker where the log is thin.
     Every gradient is exact: no ranking is sampled in training.
+
+    Then the whole way, twice, with little data and with much: a log is written,
+    a policy learned from it and judged on interactions that training never saw.
+    Ends with report.html.
 
     [cyan]saferank demo --seed 7 --few 200[/cyan]
     """
@@ -48,7 +55,8 @@ def demo(
 
     console, status = Console(), Console(stderr=True)
     with status.status("Making up queries, documents and a production ranker (compiles at the first run)"):
-        world = make_world(prepare(load_dataset(f"synthetic:small@{seed}")), seed=seed, fraction=FRACTION)
+        dataset = load_dataset(f"synthetic:small@{seed}")
+        world = make_world(prepare(dataset), seed=seed, fraction=FRACTION)
         production = evaluate(world.logging_scorer, world.test)
     console.print(_introduction(world))
     sizes = [round(few), round(many)]
@@ -67,7 +75,47 @@ def demo(
     console.print(_table(production, results, sizes))
     save_figure(demo_figure(production[0], {key: value[0] for key, value in results.items()}), out, "demo")
     console.print(_moral(production[0], results, sizes), highlight=False)
-    console.print(f"The picture is {out / 'demo.png'}.", highlight=False)
+    console.print(f"The picture is {out / 'demo.png'}.\n", highlight=False)
+    _verdicts(dataset, {"little": round(little), "much": round(much)}, out, seed)
+
+
+def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> None:
+    """Go the whole way with each log; tell the verdicts beside the truth, and write the report of the last.
+
+    Users here tell relevance apart more clearly than the paper's, so that a log that is soon written decides.
+    """
+    from saferank.certification.certificate import meaning
+    from saferank.data.features_source import with_ids
+    from saferank.doctor.diagnosis import diagnose
+    from saferank.experiments.whole_way import go_whole_way
+    from saferank.experiments.world import make_world, prepare
+    from saferank.reporting.page import write_page
+    from saferank.reporting.report_page import Report, report_page
+    from saferank.simulation.click_model import PositionBasedModel
+
+    console, status = Console(), Console(stderr=True)
+    table = Table(title="May the learned policy go live? Improvement in clicks per interaction", title_justify="left")
+    for column in ("log", "estimate", "lower bound (95%)", "truth", "verdict"):
+        table.add_column(column, justify="left" if column in ("log", "verdict") else "right")
+    sentences = []
+    data, users = with_ids(dataset.train), PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
+    with status.status("Training a production ranker for users who know better what they want"):
+        world = make_world(prepare(dataset), seed=seed, fraction=FRACTION, click_model=users)
+    console.print("Now users who tell relevance apart more clearly, and the question of every pipeline:\n")
+    for name, interactions in sizes.items():
+        with status.status(f"Writing, learning from and certifying on {interactions:,} interactions"):
+            went = go_whole_way(world, data, interactions, out / name, seed)
+        found = went.certificate
+        numbers = (f"{value:+.4f}" for value in (found.improvement, found.lower, went.true_improvement))
+        table.add_row(f"{interactions:,}", *numbers, found.verdict.value)
+        sentences.append(f"{interactions:,} interactions, {found.interactions:,} held out: {meaning(found)}")
+    console.print(table)
+    console.print("\n".join(sentences), highlight=False)
+    with status.status("Writing the report"):
+        health = diagnose(went.log, data, went.policy.examination)
+        name = "/".join((out / name / "model").parts[-2:])
+        write_page(report_page(Report(name, went.policy.manifest, found, went.changes, health)), out / "report.html")
+    console.print(f"The report is {out / 'report.html'}.", highlight=False, soft_wrap=True)
 
 
 def _introduction(world: World) -> str:

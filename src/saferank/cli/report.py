@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from saferank.policy.policy import Policy
     from saferank.reporting.report_page import Report
 
-CERTIFICATE = "certificate.json"
+CERTIFICATE, RESULTS = "certificate.json", "results.parquet"
 
 
 def report(
@@ -43,6 +43,10 @@ def report(
         str | None,
         typer.Option(metavar="F", help="Features, as for fit: with LOG, tells what MODEL changes."),
     ] = None,
+    logging_scores: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of F with the scores by which rankings of the log were drawn."),
+    ] = None,
     part: Annotated[str, typer.Option(help="Part of a data set that the queries are of.")] = "train",
     column: Annotated[
         list[str] | None,
@@ -67,10 +71,17 @@ def report(
         raise UsageError(f"--out {out} is a folder; name a file, such as {out / 'report.html'}.")
     if features is not None and log is None:
         raise UsageError("--features tells what changes beside a log; give --log too.")
+    if logging_scores is not None and features is None:
+        raise UsageError("--logging-scores is a column of the features; give --features too.")
 
-    from saferank.policy.model_folder import is_model
+    from saferank.data.output_path import check_not_read, check_parents
+    from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS, is_model
     from saferank.reporting.page import write_page
 
+    check_parents(out)
+    read = [source / name for name in (MANIFEST, SCHEMA, WEIGHTS, RESULTS)]
+    read += _certificates(source) if certificate is None else [certificate]
+    check_not_read(out, [*read, *(Path(name) for name in (log, features) if name is not None)])
     status = Console(stderr=True)
     if is_model(source):
         from saferank.policy.policy import Policy
@@ -80,11 +91,11 @@ def report(
         found = _certificate(policy, source, certificate, status)
         gathered = _gather(
             policy, source, found, log, features, status,
-            column=column, layout=layout, on_bad_rows=on_bad_rows, part=part,
+            logging_scores=logging_scores, column=column, layout=layout, on_bad_rows=on_bad_rows, part=part,
         )  # fmt: skip
         text = report_page(gathered)
         told = "not certified" if found is None else found.verdict.value
-    elif (source / "results.parquet").is_file():
+    elif (source / RESULTS).is_file():
         from saferank.reporting.run_page import run_page
 
         if certificate is not None or log is not None:
@@ -109,13 +120,18 @@ def _certificate(policy: Policy, model: Path, given: Path | None, status: Consol
         if not _is_of(certificate, policy):
             raise UsageError(f"{given} is of another model than {model}; certify this one.")
         return certificate
-    for file in dict.fromkeys((model.resolve().parent / CERTIFICATE, Path(CERTIFICATE).resolve())):
+    for file in _certificates(model):
         if file.is_file():
             certificate = Certificate.read(file)
             if _is_of(certificate, policy):
                 return certificate
             status.print(f"{file} is of another model, and left out.", highlight=False, soft_wrap=True)
     return None
+
+
+def _certificates(model: Path) -> list[Path]:
+    """Return where a certificate is looked for if none is named."""
+    return list(dict.fromkeys((model.resolve().parent / CERTIFICATE, Path(CERTIFICATE).resolve())))
 
 
 def _is_of(certificate: Certificate, policy: Policy) -> bool:
@@ -131,6 +147,7 @@ def _gather(
     features: str | None,
     status: Console,
     *,
+    logging_scores: str | None,
     column: list[str] | None,
     layout: str,
     on_bad_rows: str,
@@ -139,7 +156,7 @@ def _gather(
     """Read what was named, and measure what can be."""
     from saferank.certification.changes import exposure_changes
     from saferank.cli.columns import parse_columns
-    from saferank.data.features_source import load_features
+    from saferank.data.features_source import load_features, take_column
     from saferank.data.load_log import load_log
     from saferank.data.split import split_of
     from saferank.doctor.diagnosis import diagnose
@@ -158,12 +175,15 @@ def _gather(
         if features is not None:
             now.update(f"Reading {features}")
             holes: Literal["error", "nan"] = "error" if policy.schema.missing == "error" else "nan"
-            data = load_features(features, part=part, columns=policy.schema.names, missing=holes)
+            wanted = policy.schema.names if logging_scores is None else (*policy.schema.names, logging_scores)
+            data, scores = load_features(features, part=part, columns=wanted, missing=holes), None
+            if logging_scores is not None:
+                data, scores = take_column(data, logging_scores)
             now.update("Comparing rankings")
             served: Literal["deterministic", "sampled"] = "deterministic"
             if certificate is not None and certificate.serve_as == "sampled":
                 served = "sampled"
-            changes = exposure_changes(policy, aggregated, data, serve_as=served)
+            changes = exposure_changes(policy, aggregated, data, serve_as=served, logging_scores=scores)
         now.update("Looking at the log's health")
         health = diagnose(aggregated, data, policy.examination)
     return Report(name, policy.manifest, certificate, changes, health)

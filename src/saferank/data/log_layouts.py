@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import ibis
 import ibis.expr.types as ir
+from ibis.common.exceptions import IbisError
 
-from saferank.data.log_source import ADDED, LogSource
+from saferank.data.log_source import ADDED, FILE, ROW, LogSource, fetch, short_path
 from saferank.errors import DataError, UsageError
 
 LONG = ("impression_id", "query_id", "document_id", "position", "click")
 NESTED = ("query_id", "document_ids", "clicks")
+IDS = ("impression_id", "query_id", "document_id")
 OPTIONAL = {"long": ("timestamp",), "nested": ("impression_id", "positions", "timestamp")}
 
 
@@ -25,12 +27,13 @@ def long_log(source: LogSource, columns: Mapping[str, str], segment: str | None)
     """Bring a log with one row a shown document to our names; return it and the columns used."""
     table = source.tables["log"]
     used = pick(table, source.name, LONG, OPTIONAL["long"], columns)
+    ids = [used[name] for name in IDS]
     log = table.select(
         impression_id=identifier(table, used["impression_id"], source.name),
         query_id=identifier(table, used["query_id"], source.name),
         document_id=identifier(table, used["document_id"], source.name),
-        position=number(table, used["position"], source.name),
-        click=number(table, used["click"], source.name),
+        position=number(table, used["position"], source.name, ids),
+        click=number(table, used["click"], source.name, ids),
         **extras(table, used, segment, source.name),
     )
     return log, used
@@ -53,7 +56,7 @@ def nested_log(source: LogSource, columns: Mapping[str, str], segment: str | Non
     elif source.row_id is not None:
         impression = source.row_id
     else:
-        raise missing(table, source.name, "impression_id", "impression_id")
+        raise missing(table, source.name, {"impression_id": "impression_id"})
     by_id = all(table[used[name]].type().value_type.is_string() for name in ("document_ids", "clicks"))
     rows = table.select(
         impression_id=impression,
@@ -109,8 +112,8 @@ def _shown(zipped: ir.Table, *, document: str, click: str | None, position: str,
         impression_id=flat.impression_id,
         query_id=flat.query_id,
         document_id=identifier(flat, "document_id", name),
-        position=number(flat, "position", name),
-        click=number(flat, "click", name),
+        position=number(flat, "position", name, IDS),
+        click=number(flat, "click", name, IDS),
         **{column: flat[column] for column in ("timestamp", "segment") if column in flat.columns},
     )
 
@@ -121,28 +124,31 @@ def _shown(zipped: ir.Table, *, document: str, click: str | None, position: str,
 def pick(
     table: ir.Table, source: str, required: tuple[str, ...], optional: tuple[str, ...], columns: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return our name -> theirs for the columns that are there; raise for one that is missing."""
+    """Return our name -> theirs for the columns that are there; raise for those that are missing."""
     unknown = set(columns) - {*required, *optional}
     if unknown:
         raise UsageError(
             f"this layout has no column '{sorted(unknown)[0]}'; it has {', '.join((*required, *optional))}."
         )
-    used = {}
-    for name in (*required, *optional):
-        theirs = columns.get(name, name)
-        if theirs in table.columns:
-            used[name] = theirs
-        elif name in required or name in columns:
-            raise missing(table, source, name, theirs)
+    wanted = {name: columns.get(name, name) for name in (*required, *optional)}
+    used = {name: theirs for name, theirs in wanted.items() if theirs in table.columns}
+    absent = {name: wanted[name] for name in wanted if name not in used and (name in required or name in columns)}
+    if absent:
+        raise missing(table, source, absent)
     return used
 
 
-def missing(table: ir.Table, source: str, name: str, theirs: str) -> DataError:
-    """Return the error for a column that is not there."""
+def missing(table: ir.Table, source: str, absent: Mapping[str, str]) -> DataError:
+    """Return the error for columns that are not there: our name -> theirs."""
+    options = " ".join(f"--column {name}=THEIRS" for name in absent)
+    if len(absent) == 1:
+        (theirs,) = absent.values()
+        message = f"there is no such column; there are {_names(table)}. If one of them holds it, say so: {options}."
+        return DataError(message, file=source, column=theirs)
+    listed = ", ".join(f"'{theirs}'" for theirs in absent.values())
     return DataError(
-        f"there is no such column; there are {_names(table)}. If one of them holds it, say so: --column {name}=THEIRS.",
+        f"there are no columns {listed}; there are {_names(table)}. If some of them hold these, say so: {options}.",
         file=source,
-        column=theirs,
     )
 
 
@@ -160,14 +166,34 @@ def identifier(table: ir.Table, name: str, source: str) -> ir.Value:
     return table[name].cast("string")
 
 
-def number(table: ir.Table, name: str, source: str) -> ir.Value:
-    """Return a column of numbers, or of true and false as 1 and 0."""
+def number(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Value:
+    """Return a column of numbers, or of true and false as 1 and 0; `ids` are the columns that tell a row."""
     kind = table[name].type()
     if kind.is_boolean():
         return table[name].cast("int8")
+    if kind.is_string():
+        _refuse_text(table, name, source, ids)
     if not kind.is_numeric():
         raise DataError(f"holds {kind}, but must hold numbers; convert it.", file=source, column=name)
     return table[name]
+
+
+def _refuse_text(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> None:
+    """Raise for the first text that is no number, if any; tell its row, or its ids where rows have no number."""
+    bad = table.filter(table[name].notnull() & table[name].try_cast("float64").isnull())
+    place = [column for column in (FILE, ROW) if column in table.columns] or [*ids]
+    try:
+        found = fetch(bad.order_by(place).limit(1).select(*dict.fromkeys((*place, name)))).to_pylist()
+    except IbisError:  # an engine that cannot try
+        return
+    for row in found:
+        where = "" if ROW in row else " for " + ", ".join(f"{column} {row[column]}" for column in ids)
+        raise DataError(
+            f"got '{row[name]}'{where}, but must hold numbers; correct it, or convert the column.",
+            file=short_path(row[FILE]) if FILE in row else source,
+            row=row.get(ROW),
+            column=name,
+        )
 
 
 def extras(table: ir.Table, used: Mapping[str, str], segment: str | None, source: str) -> dict[str, ir.Value]:

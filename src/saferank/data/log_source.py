@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import warnings
@@ -64,8 +65,33 @@ def quietly() -> Iterator[None]:
 
 def fetch(expression: ir.Table) -> pa.Table:
     """Run a query and return its result."""
-    with quietly():
-        return expression.to_pyarrow()
+    try:
+        with quietly():
+            return expression.to_pyarrow()
+    except Exception as error:
+        if (told := _csv_error(error)) is not None:
+            raise told from error
+        raise
+
+
+def _csv_error(error: Exception) -> DataError | None:
+    """Return the error for a line of a CSV file that is unlike the first ones, by which DuckDB tells the columns."""
+    found = re.search(r"CSV Error on Line: (\d+)\nOriginal Line: .*\n(.*)", str(error))
+    file = re.search(r"^ *file = (.*)$", str(error), re.MULTILINE)
+    if found is None or file is None:
+        return None
+    place: dict[str, Any] = {"file": short_path(file[1]), "line": int(found[1])}
+    text = re.match(r"Error when converting column \"(.*)\"\. Could not convert string \"(.*)\" to '(.*)'", found[2])
+    if text is None:
+        return DataError(f"{found[2].strip()}; correct the line, or leave it out.", **place)
+    column, value, kind = text.groups()
+    message = f"got '{value}', but the first lines hold {kind}; correct it, or convert the log to Parquet."
+    return DataError(message, **place, column=column)
+
+
+def short_path(path: str) -> str:
+    """Return a path that an engine made absolute as it is called from here."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
 
 
 @quietly()
@@ -91,6 +117,8 @@ def find_source(source: str | Path | ir.Table) -> LogSource:
         table = connection.create_table("log", ibis.memtable(read_session_log(files)), temp=True)
         return LogSource(text, {"log": table}, (*files,), session=True)
     table = _read(connection, files, text)
+    if not len(fetch(table.select(table.columns[0]).limit(1))):  # a CSV file without rows does not tell what it holds
+        raise DataError("has no row; there is nothing to aggregate.", file=text)
     return LogSource(text, {"log": table}, (*files,), _row_id(table, files) if ROW in table.columns else None)
 
 
@@ -197,7 +225,26 @@ def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
             return connection.read_csv(names, union_by_name=several)
         return connection.read_json(names, union_by_name=several)
     except Exception as error:  # of several classes, by version
-        raise DataError(f"cannot be read ({_first_line(error)}).", file=name) from error
+        if kind == "parquet":
+            _check_parquet(files)
+        reason = _first_line(error)
+        for file in files:
+            reason = reason.replace(os.path.abspath(file), str(file))
+        raise DataError(f"cannot be read ({reason}); correct it, or write it again.", file=name) from error
+
+
+def _check_parquet(files: list[Path]) -> None:
+    """Raise for the first file that is no Parquet file."""
+    for file in files:
+        with file.open("rb") as opened:
+            size = opened.seek(0, os.SEEK_END)
+            opened.seek(max(size - 4, 0))
+            end = opened.read()
+        if size == 0:
+            raise DataError("is empty, which no Parquet file is; write it again, or leave it out.", file=file)
+        if end not in (b"PAR1", b"PARE"):  # the last is of encrypted ones
+            remedy = "write it again, or rename it if it is another kind of file, such as .csv"
+            raise DataError(f"is no Parquet file, or was cut short; {remedy}.", file=file)
 
 
 def _first_line(error: Exception) -> str:

@@ -79,7 +79,7 @@ def _clicks(source: LogSource, columns: Mapping[str, str], action: str | None, s
     target = _field(events, (columns["object_id"],) if "object_id" in columns else OBJECT)
     ordinal = _field(events, (columns["ordinal"],) if "ordinal" in columns else ORDINAL)
     if target is None and ordinal is None:
-        raise missing(events, name, "object_id", columns.get("object_id", OBJECT[0]))
+        raise missing(events, name, {"object_id": columns.get("object_id", OBJECT[0])})
     actions = events[used["action_name"]]
     wanted = actions == action if action else actions.lower().endswith("click")
     _check_action(events, actions, wanted, action, name)

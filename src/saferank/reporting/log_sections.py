@@ -32,13 +32,14 @@ def examination_section(examination: Sequence[float], origin: str | None, health
 
 def changes_sections(changes: Changes) -> Iterator[str]:
     """Exposure moved from where to where, and where most."""
+    known = " Exposure in the log is exact, by its scores: what it never showed has some too."
     yield section(
         "exposure",
         "Exposure moved from where to where",
         paragraph(
             f"{changes.moved:.1%} of all exposure goes to other documents. What stood at rank 1 of an impression in "
             f"the log stands there under the new policy in {changes.top_stays:.1%} of cases, and in another impression "
-            f"of the log in {changes.top_stays_in_log:.1%}."
+            f"of the log in {changes.top_stays_in_log:.1%}.{known if changes.logging == 'known' else ''}"
         ),
         charts(
             figure(

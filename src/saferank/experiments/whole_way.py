@@ -1,0 +1,57 @@
+"""The whole way on a made-up world, as a user would go it: a log is written, aggregated, learned from and certified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from saferank.certification.certificate import Certificate
+from saferank.certification.certify import CertifySettings, certify
+from saferank.certification.changes import Changes, exposure_changes
+from saferank.data.aggregated_log import AggregatedLog
+from saferank.data.load_log import load_log
+from saferank.data.ranking_data import RankingData
+from saferank.experiments.world import World
+from saferank.plackett_luce import exposure
+from saferank.policy.policy import Policy
+from saferank.simulation.raw_log import write_raw_log
+from saferank.training.fit import TrainingSettings
+from saferank.training.fit_policy import PolicySettings, fit_policy
+from saferank.training.learn_from_log import LearningSettings
+
+
+@dataclass(frozen=True, eq=False)
+class WholeWay:
+    """What came out, and the truth that only a made-up world has."""
+
+    policy: Policy
+    log: AggregatedLog
+    certificate: Certificate
+    changes: Changes
+    true_improvement: float
+    """Clicks per interaction."""
+
+
+def go_whole_way(world: World, data: RankingData, interactions: int, folder: Path, seed: int) -> WholeWay:
+    """Log so many interactions of the world's logging policy, whose scores are known; learn; certify.
+
+    `data` are the training queries of the world with raw features and ids. Written to the folder: `log.parquet`, the
+    `model`, and `certificate.json`. The policy is to be served as it was learned: rankings drawn from it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    scores = world.logging_scores["train"]
+    model = world.click_model
+    write_raw_log(folder / "log.parquet", data, scores, model, interactions, np.random.default_rng([seed, 5]))
+    log = load_log(folder / "log.parquet", cutoff=model.cutoff)
+    settings = PolicySettings(LearningSettings(training=TrainingSettings(seed=seed)), baselines=False)
+    origin = {"examination": "given", "logging_scores": "known"}
+    policy = fit_policy(log, data, model.examination, settings, logging_scores=scores, origin=origin).policy
+    policy.save(folder / "model")
+    policy = Policy.load(folder / "model")
+    certificate = certify(policy, log, data, CertifySettings(serve_as="sampled"), logging_scores=scores)
+    certificate.write(folder / "certificate.json")
+    new, old = policy.exposure(data), exposure(scores, data.offsets, model.examination)
+    truth = float((new - old) @ world.relevance("train")) / data.queries
+    return WholeWay(policy, log, certificate, exposure_changes(policy, log, data, serve_as="sampled"), truth)
