@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saferank.certification.certificate import Certificate
+from saferank.certification.certify import CertifySettings, certify
 from saferank.data.aggregated_log import AggregatedLog
 from saferank.data.features_source import load_features, take_column, with_ids
 from saferank.data.ranking_data import RankingData
@@ -171,6 +173,37 @@ class SafeRanker:
         examination = shown_examination(self.policy.examination, cutoff)
         rng = np.random.default_rng(seed)
         return serve(self.policy.scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
+
+    def certify(
+        self,
+        log: str | Path | AggregatedLog,
+        features: str | Path | RankingData,
+        *,
+        delta: float = 0.05,
+        tolerance: float = 0.0,
+        serve_as: ServeAs = "deterministic",
+        bound: str = "betting",
+    ) -> Certificate:
+        """Return the verdict on the part `certify` of the log: DEPLOY, KEEP or MORE DATA, and all that it rests on.
+
+        A log that is not aggregated yet is split as for training. With `logging_scores`, exposure is known and not
+        counted.
+        """
+        settings = CertifySettings(delta, tolerance, bound, serve_as)
+        if isinstance(log, AggregatedLog):
+            aggregated = log
+        else:
+            from saferank.data.load_log import load_log
+            from saferank.data.split import split_of
+
+            trained = self.policy.manifest.get("inputs", {}).get("log", {})
+            split = split_of(trained["split"]) if "split" in trained else None
+            aggregated = load_log(log, cutoff=self.policy.cutoff, split=split)
+        data = with_ids(features) if isinstance(features, RankingData) else load_features(features)
+        scores = None
+        if self.logging_scores is not None:
+            data, scores = take_column(data, self.logging_scores)
+        return certify(self.policy, aggregated, data, settings, logging_scores=scores)
 
     def save(self, folder: str | Path) -> None:
         """Write the policy as a folder, whole or not at all."""

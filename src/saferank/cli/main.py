@@ -42,7 +42,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit codes: 0 done, 1 data that cannot be used, 2 a wrong call, 130 interrupted. "
+    epilog="Exit codes: 0 done (certify: DEPLOY), 1 data that cannot be used, 2 a wrong call, 3 KEEP, 4 MORE DATA, "
+    "130 interrupted. "
     "[bold]saferank COMMAND --help[/bold] tells more."
 )
 def saferank(
