@@ -27,8 +27,8 @@ WAYS = {"CRM, certified": ("exposure-crm", True), "IPS, blindly": ("exposure-ips
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--interactions", type=float, nargs="+", default=[2e3, 5e4], help="of each round")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--interactions", type=float, nargs="+", default=[2e3, 3e4], help="of each round")
+    parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--fraction", type=float, default=0.5, help="share of the labels behind the first ranker")
     parser.add_argument("--out", type=Path, default=Path("closed-loop"))
     options = parser.parse_args()
