@@ -9,7 +9,7 @@ import torch
 
 from saferank.data.features_source import with_ids
 from saferank.data.log_statistics import LogStatistics
-from saferank.data.ranking_data import RankingData
+from saferank.data.ranking_data import RankingData, content_hash
 from saferank.errors import DataError, UsageError
 from saferank.objectives.exposure_crm import FLOOR
 from saferank.objectives.exposure_ips import training_clip
@@ -18,7 +18,7 @@ from saferank.policy.policy import Policy, ScorerKind
 from saferank.simulation.simulate import simulate
 from saferank.training.comparison import compare
 from saferank.training.fit import FitResult
-from saferank.training.fit_policy import PolicySettings, Step, content_hash, fit_policy
+from saferank.training.fit_policy import PolicySettings, Step, fit_policy
 from saferank.training.learn_from_log import METHODS, LearningSettings, LoggedParts, learn_from_log
 from tests.training.aggregated import aggregated_log
 from tests.training.problem import EXAMINATION, SETTINGS, make_part, parameters

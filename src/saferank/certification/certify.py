@@ -22,7 +22,7 @@ from saferank.certification.checks import (
 from saferank.certification.differences import Differences, paired_differences
 from saferank.data.aggregated_log import AggregatedLog
 from saferank.data.click_patterns import ClickPatterns
-from saferank.data.ranking_data import RankingData
+from saferank.data.ranking_data import RankingData, content_hash
 from saferank.errors import DataError, UsageError
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, served_exposure
@@ -177,7 +177,12 @@ def certify(
         inputs={
             "model": {name: policy.manifest.get(name) for name in ("saferank", "files", "settings", "used_parts")},
             "log": log.manifest,
-            "features": {"source": data.source, "queries": data.queries, "documents": data.documents},
+            "features": {
+                "source": data.source,
+                "sha256": content_hash(data),
+                "queries": data.queries,
+                "documents": data.documents,
+            },
         },
         saferank=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),

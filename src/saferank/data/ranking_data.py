@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 
@@ -156,3 +157,13 @@ def flat_rows(offsets: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray
     within = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
     rows: NDArray[np.int64] = np.repeat(offsets[:-1][queries], lengths) + within
     return rows
+
+
+def content_hash(data: RankingData) -> str:
+    """SHA-256 of features, ids and where queries begin: what the data is, wherever it is kept."""
+    digest = hashlib.sha256(np.ascontiguousarray(data.offsets).tobytes())
+    for start in range(0, data.documents, 1 << 16):
+        digest.update(np.ascontiguousarray(data.features[start : start + (1 << 16)]).tobytes())
+    for names in (data.query_ids, data.document_ids, data.feature_names):
+        digest.update("\0".join([] if names is None else names).encode() + b"\1")
+    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import platform
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from saferank.data.aggregated_log import AggregatedLog
-from saferank.data.ranking_data import RankingData
+from saferank.data.ranking_data import RankingData, content_hash
 from saferank.errors import DataError, UsageError
 from saferank.objectives.exposure_crm import FLOOR, checked_delta
 from saferank.objectives.exposure_ips import training_clip
@@ -146,16 +145,6 @@ def fit_policy(
     }
     policy = Policy(settings.scorer, scorer, schema, parts.examination, _finite(manifest))
     return FittedPolicy(policy, comparison, left_out)
-
-
-def content_hash(data: RankingData) -> str:
-    """SHA-256 of features, ids and where queries begin: what the data is, wherever it is kept."""
-    digest = hashlib.sha256(np.ascontiguousarray(data.offsets).tobytes())
-    for start in range(0, data.documents, 1 << 16):
-        digest.update(np.ascontiguousarray(data.features[start : start + (1 << 16)]).tobytes())
-    for names in (data.query_ids, data.document_ids, data.feature_names):
-        digest.update("\0".join([] if names is None else names).encode() + b"\1")
-    return digest.hexdigest()
 
 
 def _check_pairs(log: AggregatedLog, data: RankingData, without_features: str) -> int:
