@@ -87,6 +87,16 @@ def test_counted_exposure_says_so_and_is_cautious(log: AggregatedLog) -> None:
     assert counted.improvement == pytest.approx(known.improvement, abs=0.02)
 
 
+def test_counted_with_few_interactions_a_query_errs_to_either_safe_side(tmp_path: Path) -> None:
+    """Weights are cautious for the lower bound and plain for the upper one: a better policy is never told worse."""
+    small_log().write(tmp_path / "log.parquet", 400)
+    thin = small_log().aggregated(tmp_path / "log.parquet")
+    certificate = certify(linear_policy(*BETTER), thin, small_log().data, SAMPLED)
+    assert certificate.improvement < true_improvement(BETTER) < certificate.upper
+    assert certificate.lower < certificate.improvement
+    assert certificate.verdict is Verdict.MORE_DATA
+
+
 def test_deterministic_serving_is_another_policy(log: AggregatedLog) -> None:
     certificate = judge(log, BETTER, CertifySettings(serve_as="deterministic"))
     assert certificate.serve_as == "deterministic"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -26,7 +27,11 @@ from saferank.data.ranking_data import RankingData, content_hash
 from saferank.errors import DataError, UsageError
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, served_exposure
-from saferank.propensity.logging_exposure import cautious_logging_exposure, known_logging_exposure
+from saferank.propensity.logging_exposure import (
+    cautious_logging_exposure,
+    estimated_logging_exposure,
+    known_logging_exposure,
+)
 
 Floats = NDArray[np.float64]
 DIAL = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
@@ -69,13 +74,29 @@ class Weighing:
     examination: Floats
     kind: str
     """`known` or `counted`."""
+    plain_exposure: Floats
+    """Logging exposure for the upper bound: as counted, without caution. The same where it is known."""
     ever_shown: NDArray[np.bool_]
     """Documents that the log can say something about."""
     bets: Bets
 
     def differences(self, patterns: ClickPatterns, offsets: NDArray[np.int64], clip: float) -> Differences:
-        """Return the differences of these interactions."""
+        """Return the differences of these interactions, not too large in expectation: for a lower bound."""
         return paired_differences(patterns, offsets, self.exposure, self.logging_exposure, self.examination, clip=clip)
+
+    def interval(
+        self, patterns: ClickPatterns, offsets: NDArray[np.int64], settings: CertifySettings
+    ) -> Callable[[float, str], tuple[float, float]]:
+        """Return the function from delta and the name of a bound to the lower and the upper bound.
+
+        The upper one takes exposure as it was counted, whose inverse is not too small in expectation.
+        """
+        cautious = self.differences(patterns, offsets, settings.clip)
+        plain = replace(self, logging_exposure=self.plain_exposure).differences(patterns, offsets, settings.clip)
+        return lambda delta, bound: (
+            bounds_of(cautious, delta, bound, self.bets)[0],
+            bounds_of(plain, delta, bound, self.bets)[1],
+        )
 
 
 def weigh(
@@ -100,11 +121,13 @@ def weigh(
     counts = log.statistics(LEARNING_PARTS, data)
     if logging_scores is None:
         kind, logging_exposure = "counted", cautious_logging_exposure(counts, policy.examination)
+        plain = estimated_logging_exposure(counts, policy.examination)
+        plain = np.where(plain > 0, plain, logging_exposure)
         ever_shown = counts.impressions > 0
     else:
         kind, logging_exposure = "known", known_logging_exposure(logging_scores, data.offsets, policy.examination)
-        ever_shown = logging_exposure > 1e-9
-    weighing = Weighing(exposure, logging_exposure, policy.examination, kind, ever_shown, spread_bets())
+        plain, ever_shown = logging_exposure, logging_exposure > 1e-9
+    weighing = Weighing(exposure, logging_exposure, policy.examination, kind, plain, ever_shown, spread_bets())
     rehearsal = weighing.differences(log.click_patterns("validation", data), data.offsets, settings.clip)
     held_out = log.manifest.get("parts", {}).get("certify", {}).get("interactions") or rehearsal.interactions
     variance = rehearsal.variance if rehearsal.interactions > 1 else 1.0
@@ -143,7 +166,8 @@ def certify(
     check_support(unsupported)
     effective = effective_clicks(held_out.clicks, weighing, settings.clip)
     check_effective_clicks(effective)
-    lower, upper = bounds_of(differences, settings.delta, settings.bound, weighing.bets)
+    bounds = weighing.interval(patterns, data.offsets, settings)
+    lower, upper = bounds(settings.delta, settings.bound)
     verdict = decide(lower, upper, settings.tolerance)
     return Certificate(
         verdict=verdict,
@@ -165,12 +189,10 @@ def certify(
         low=differences.low,
         high=differences.high,
         bounds=tuple(
-            BoundRow(
-                name, *bounds_of(differences, settings.delta, name, weighing.bets), bound.guarantee, bound.any_time
-            )
+            BoundRow(name, *bounds(settings.delta, name), bound.guarantee, bound.any_time)
             for name, bound in BOUNDS.items()
         ),
-        delta_dial=tuple((delta, bounds_of(differences, delta, settings.bound, weighing.bets)[0]) for delta in DIAL),
+        delta_dial=tuple((delta, bounds(delta, settings.bound)[0]) for delta in DIAL),
         segments=segment_rows(patterns, weighing, data.offsets, settings),
         assumptions=(*BOUNDS[settings.bound].assumptions, EXAMINATION, KNOWN if weighing.kind == "known" else COUNTED),
         warnings=_warnings(differences, weighing, settings),
@@ -196,14 +218,6 @@ def bounds_of(differences: Differences, delta: float, bound: str, bets: Bets) ->
     return betting(differences, delta, bets), -betting(differences.negated(), delta)
 
 
-def bound_rows(differences: Differences, delta: float, bets: Bets) -> tuple[BoundRow, ...]:
-    """Return all bounds side by side."""
-    return tuple(
-        BoundRow(name, *bounds_of(differences, delta, name, bets), bound.guarantee, bound.any_time)
-        for name, bound in BOUNDS.items()
-    )
-
-
 def decide(lower: float, upper: float, tolerance: float) -> Verdict:
     """DEPLOY if surely at least -tolerance, KEEP if surely below it, else MORE DATA."""
     if lower >= -tolerance:
@@ -220,7 +234,8 @@ def needed_interactions(differences: Differences, lower: float, upper: float, to
     width = differences.mean - lower if margin > 0 else upper - differences.mean
     if margin == 0.0 or width / abs(margin) > 1e4:
         return None
-    return math.ceil(differences.interactions * (width / margin) ** 2)
+    needed = math.ceil(differences.interactions * (width / margin) ** 2)
+    return needed if needed > differences.interactions else None  # estimate and bound lean to different sides
 
 
 def effective_clicks(clicks: NDArray[np.int64], weighing: Weighing, clip: float) -> float:
@@ -240,8 +255,9 @@ def segment_rows(
     names = np.unique(patterns.segment)
     rows = []
     for name in names:
-        differences = weighing.differences(patterns.subset(patterns.segment == name), offsets, settings.clip)
-        lower, upper = bounds_of(differences, settings.delta / len(names), settings.bound, weighing.bets)
+        some = patterns.subset(patterns.segment == name)
+        differences = weighing.differences(some, offsets, settings.clip)
+        lower, upper = weighing.interval(some, offsets, settings)(settings.delta / len(names), settings.bound)
         rows.append(SegmentRow(str(name), differences.interactions, differences.mean, lower, upper))
     return tuple(sorted(rows, key=lambda row: row.lower))
 
@@ -251,7 +267,10 @@ def _warnings(differences: Differences, weighing: Weighing, settings: CertifySet
     if not BOUNDS[settings.bound].guarantee:
         found.append(f"the bound '{settings.bound}' promises nothing for a given number of interactions.")
     if weighing.kind == "counted":
-        found.append("the logging policy's exposure was counted, not known; with --logging-scores it would be exact.")
+        found.append(
+            "the logging policy's exposure was counted, not known, so the estimate is cautious: too low, above all "
+            "with few interactions a query. With --logging-scores it would be exact."
+        )
     if differences.clipped_clicks > 0:
         found.append(f"{differences.clipped_clicks:.1%} of the clicks were weighed down by --clip; KEEP is not proven.")
     return tuple(found)

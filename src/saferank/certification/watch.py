@@ -23,7 +23,7 @@ from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 from saferank.policy.policy import Policy
 
-ARRAYS = ("exposure", "logging_exposure", "examination", "ever_shown", "fractions", "shares")
+ARRAYS = ("exposure", "logging_exposure", "plain_exposure", "examination", "ever_shown", "fractions", "shares")
 
 
 def look(
@@ -77,8 +77,8 @@ def _write(state: Path, about: dict[str, Any], weighing: Weighing, looks: list[d
     state.parent.mkdir(parents=True, exist_ok=True)
     unfinished = state.with_name(f"{state.name}.{os.getpid()}.unfinished")
     told = json.dumps({"about": about, "kind": weighing.kind, "looks": looks})
-    arrays = {name: getattr(weighing, name) for name in ARRAYS[:4]}
-    arrays |= {name: getattr(weighing.bets, name) for name in ARRAYS[4:]}
+    arrays = {name: getattr(weighing, name) for name in ARRAYS[:5]}
+    arrays |= {name: getattr(weighing.bets, name) for name in ARRAYS[5:]}
     try:
         with unfinished.open("wb") as file:
             np.savez_compressed(file, told=np.array(told), **arrays)
