@@ -1,8 +1,8 @@
 """How to climb: gradients, settings and where the time goes. `python benchmarks/training.py [--full]`.
 
 NDCG@5 is expected of the policy, on the labels of the validation part; the test part is not used. Ends with an error
-unless the exact gradient reaches the best NDCG@5 of REINFORCE (1,000 rankings), less 0.001, in less time. --full goes on to one
-run at the size of MSLR: exposure CRM, synthetic:mslr30k, a billion interactions, to convergence (needs 6 GB).
+unless the exact gradient reaches the best NDCG@5 of REINFORCE (1,000 rankings), less 0.001, in less time. --full goes
+on to one run at the size of MSLR: exposure CRM, synthetic:mslr30k, a billion interactions, to convergence (6 GB).
 """
 
 import sys
