@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from saferank._json import finite
 from saferank.errors import DataError
 
 FORMAT = "saferank-certificate"
@@ -103,7 +104,7 @@ class Certificate:
         values = {"format": FORMAT, "version": VERSION, **asdict(self), "verdict": self.verdict.value}
         unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
         try:
-            unfinished.write_text(json.dumps(_finite(values), indent=2, allow_nan=False) + "\n")
+            unfinished.write_text(json.dumps(finite(values), indent=2, allow_nan=False) + "\n")
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
@@ -155,12 +156,3 @@ def confidence(delta: float) -> str:
     ('95%', '99.9%')
     """
     return f"{100.0 * (1.0 - delta):.10g}%"
-
-
-def _finite(values: Any) -> Any:
-    """Return the same with null for numbers that JSON does not have."""
-    if isinstance(values, dict):
-        return {name: _finite(value) for name, value in values.items()}
-    if isinstance(values, list | tuple):
-        return [_finite(value) for value in values]
-    return None if isinstance(values, float) and not math.isfinite(values) else values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 
+from saferank._json import finite
 from saferank.data.aggregated_log import AggregatedLog
 from saferank.data.ranking_data import RankingData, content_hash
 from saferank.errors import DataError, UsageError
@@ -143,7 +143,7 @@ def fit_policy(
         "comparison": {"note": NOTE, "part": "validation", "policies": [asdict(row) for row in comparison]},
         "libraries": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
     }
-    policy = Policy(settings.scorer, scorer, schema, parts.examination, _finite(manifest))
+    policy = Policy(settings.scorer, scorer, schema, parts.examination, finite(manifest))
     return FittedPolicy(policy, comparison, left_out)
 
 
@@ -159,12 +159,3 @@ def _check_pairs(log: AggregatedLog, data: RankingData, without_features: str) -
             file=data.source,
         )
     return len(missing)
-
-
-def _finite(values: Any) -> Any:
-    """Return the same with null for numbers that JSON does not have."""
-    if isinstance(values, dict):
-        return {name: _finite(value) for name, value in values.items()}
-    if isinstance(values, list | tuple):
-        return [_finite(value) for value in values]
-    return None if isinstance(values, float) and not math.isfinite(values) else values
