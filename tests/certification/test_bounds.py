@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -176,6 +176,8 @@ def test_capital_is_the_product_over_interactions() -> None:
     count=st.integers(1, 1_000),
     delta=st.sampled_from([0.2, 0.05, 0.001]),
 )
+@example(values=[-0.9999999999999999], count=1, delta=0.2)  # no number between the mean and the lower limit
+@example(values=[0.0, 5.5e-110], count=1, delta=0.2)
 @settings(max_examples=100, deadline=None)
 def test_betting_is_where_the_capital_reaches_the_goal(values: list[float], count: int, delta: float) -> None:
     differences = some(values, [count] * len(values), high=50.0)

@@ -82,6 +82,8 @@ def betting(differences: Differences, delta: float, bets: Bets | None = None) ->
     for _ in range(200):
         if not bottom < guess < top:
             guess = 0.5 * (bottom + top)
+        if not bottom < guess < top:  # no number lies between
+            break
         capital, bets = _log_capital(differences, guess, bets, goal)
         if capital >= goal:
             bottom, above, below = guess, capital - goal, 0.5 * below
@@ -123,14 +125,14 @@ def _log_capital(differences: Differences, mean: float, bets: Bets, goal: float)
     What is left out lowers the capital at other means too, so the result stays a bound.
     """
     counts = differences.counts.astype(np.float64)  # a product of floats is many times as fast as one with integers
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         each = np.log(bets.shares)
         for start in range(0, len(differences.values), BLOCK):
             part = slice(start, start + BLOCK)
             gain = (differences.values[part] - mean) / (mean - differences.low)
             each += counts[part] @ np.log1p(np.multiply.outer(gain, bets.fractions))
     largest = float(each.max())
-    if largest == -math.inf:
+    if math.isinf(largest):
         return largest, bets
     total = largest + math.log(float(np.exp(each - largest).sum()))
     if abs(total - goal) > 3.0:  # far from where the bound will be, other bets may count
