@@ -13,10 +13,11 @@ import pytest
 from saferank.data.aggregate import aggregate
 from saferank.data.aggregated_log import PARTS, AggregatedLog
 from saferank.data.click_log import open_log
-from saferank.data.group_by import impression_counts, pattern_counts, ranking_counts
+from saferank.data.group_by import impression_counts, interactions_of, pattern_counts, ranking_counts
 from saferank.data.load_log import load_log
-from saferank.data.log_source import fetch
+from saferank.data.log_source import fetch, quietly
 from saferank.data.split import HashSplit, Split, TimeSplit
+from saferank.errors import DataError
 
 
 def random_log(seed: int, *, whole_numbers: bool = False, longest: int = 8) -> list[dict[str, Any]]:
@@ -154,29 +155,67 @@ def test_the_first_interaction_below_the_cutoff_is_none(tmp_path: Path) -> None:
 def test_other_engines_can_run_it(engine: str, split: Split, last: int) -> None:
     kinds = dict.fromkeys(("impression_id", "query_id", "document_id", "segment"), "string")
     table = ibis.table({**kinds, "position": "int32", "click": "int8", "timestamp": "int64"}, name="log")
+    interactions = interactions_of(table, split, 10, last=last, engine=engine)
     for query in (
-        impression_counts(table, split, 10),
-        pattern_counts(table, split, 10, last=last, engine=engine),
-        ranking_counts(table, split, 10),
+        pattern_counts(interactions),
+        impression_counts(table, interactions, 10),
+        ranking_counts(table, interactions, 10),
     ):
         assert "GROUP BY" in ibis.to_sql(query, dialect=engine)
 
 
-def test_the_portable_check_finds_what_duckdbs_own_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["duckdb", ""])
+@pytest.mark.parametrize("last", [9, 20, 21, 80])
+def test_no_repeated_document_goes_unsuspected(tmp_path: Path, engine: str, last: int) -> None:
+    """Whatever the way of checking; and few others are suspects."""
     rows = random_log(3)
-    rows.append({**rows[0], "position": 9})  # a document twice
+    again = {row["impression_id"]: row for row in rows if row["impression_id"] in ("i7", "i8", "i9")}
+    rows += [{**row, "position": last} for row in again.values()]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
     table = open_log(tmp_path / "log.parquet").table
-    for last in (9, 80):
-        quick, slow = (
-            fetch(pattern_counts(table, HashSplit(), 10, last=last, engine=engine)) for engine in ("duckdb", "")
-        )
-        assert quick == slow
-        assert sum(quick["flag"].to_pylist()) == 1 << 2
+    found = interactions_of(table, HashSplit(), 10, last=last, engine=engine)
+    suspects = set(fetch(found.filter(found["suspect"]))["impression_id"].to_pylist())
+    assert set(again) <= suspects
+    assert len(suspects) < 20
+
+
+@pytest.mark.parametrize("engine", ["duckdb", ""])
+@pytest.mark.parametrize("last", [9, 20, 21, 80])
+@pytest.mark.parametrize(("kind", "change"), [(0, {"query_id": "other"}), (1, {"document_id": "other"})])
+def test_what_is_wrong_with_an_impression_is_flagged(
+    tmp_path: Path, engine: str, last: int, kind: int, change: dict[str, str]
+) -> None:
+    """Two queries in an impression, or two documents at a position: one bit each, whatever the way of checking."""
+    row = {"impression_id": "i", "query_id": "q", "document_id": "d", "position": last, "click": 0, "timestamp": 0}
+    wrong = {**row, **change, **({"position": 1} if kind == 0 else {})}
+    pq.write_table(pa.Table.from_pylist([*random_log(3), row, wrong]), tmp_path / "log.parquet")
+    table = open_log(tmp_path / "log.parquet").table
+    found = fetch(interactions_of(table, HashSplit(), 10, last=last, engine=engine))
+    assert sum(found["flag"].to_pylist()) == 1 << kind
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_nothing_stays_in_the_callers_database(bad: bool) -> None:
+    connection = ibis.duckdb.connect()
+    rows = random_log(5)
+    rows += [{**rows[0], "position": 9}] * bad  # a document twice
+    with quietly():
+        log = connection.create_table("log", ibis.memtable(pa.Table.from_pylist(rows)))
+    if bad:
+        with pytest.raises(DataError, match="with a document that their impression shows twice"):
+            load_log(log)
+    else:
+        assert load_log(log).manifest["rows"] == len(rows)
+    assert [name for (name,) in connection.con.execute("SHOW TABLES").fetchall() if "memtable" not in name] == ["log"]
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(random_log(4)), tmp_path / "log.parquet")
     said: list[str] = []
     aggregate(open_log(tmp_path / "log.parquet"), progress=said.append)
-    assert said == ["Looking at the rows", "Counting sets of clicks", "Counting what was shown and clicked"]
+    assert said == [
+        "Looking at the rows",
+        "Looking at every impression",
+        "Counting sets of clicks",
+        "Counting what was shown and clicked",
+    ]

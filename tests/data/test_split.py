@@ -20,11 +20,10 @@ def table(**columns: Any) -> Any:
 
 
 def parts(split: Split, log: Any) -> dict[Any, int]:
-    rows = fetch(split.fitted(log, "log").rows(log).select("impression_id", "part")).to_pylist()
-    found: dict[Any, int] = {}
-    for row in rows:
-        assert found.setdefault(row["impression_id"], row["part"]) == row["part"]
-    return found
+    first = {"first": log["timestamp"].min()} if isinstance(split, TimeSplit) else {}
+    impressions = log.group_by("impression_id").aggregate(**first, rows=log.count()).order_by("impression_id")
+    rows = fetch(impressions.select("impression_id", part=split.fitted(log, "log").part(impressions))).to_pylist()
+    return {row["impression_id"]: row["part"] for row in rows}
 
 
 @pytest.mark.parametrize("seed", [0, 7])

@@ -8,6 +8,7 @@ way. Bad rows are looked for in detail only if these checks, or a glance at the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -20,17 +21,19 @@ import pyarrow.compute as pc
 from saferank import __version__
 from saferank.data.aggregated_log import PARTS, SCHEMAS, AggregatedLog
 from saferank.data.click_log import ClickLog
-from saferank.data.group_by import FLAGS, POSITION_DIGITS, impression_counts, pattern_counts, ranking_counts
+from saferank.data.group_by import POSITION_DIGITS, impression_counts, interactions_of, pattern_counts, ranking_counts
+from saferank.data.impression_checks import FLAGS, bit_or
 from saferank.data.log_checks import (
     BadRows,
     bad_click,
     bad_position,
     bad_rows_error,
     diagnose,
+    has_repeated_document,
     not_shown,
     without,
 )
-from saferank.data.log_source import fetch
+from saferank.data.log_source import fetch, kept
 from saferank.data.split import HashSplit, Split, TimeSplit
 from saferank.errors import DataError, UsageError
 
@@ -85,7 +88,7 @@ def aggregate(
     flagged = set(extent.bad)
     counts = None
     if flagged:
-        flagged |= {*FLAGS, *NULL_KEYS}  # whatever else is wrong is to be told as well
+        flagged |= {*FLAGS, "repeated document", *NULL_KEYS}  # whatever else is wrong is to be told as well
     else:
         counts = _count(table, cutoff, chosen, extent, name, rankings, tell)
         flagged = counts.flagged
@@ -198,45 +201,71 @@ def _count(
     last = extent.last_position
     cutoff = cutoff or min(last, DEFAULT_CUTOFF)
     split = split.fitted(log, source)
-    engine = log.get_backend().name
-    tell("Counting sets of clicks")
-    patterns = fetch(pattern_counts(log, split, cutoff, last=last, engine=engine))
-    flags = pc.unique(patterns["flag"]).to_pylist()
-    flagged = {kind for place, kind in enumerate(FLAGS) if any(flag >> place & 1 for flag in flags)}
-    if flagged and not checked:
-        return _Counts(cutoff, split, flagged | set(NULL_KEYS), {})
-    tell("Counting what was shown and clicked")
-    shown = fetch(impression_counts(log, split, cutoff))
-    if shown["query_id"].null_count or shown["document_id"].null_count:
-        return _Counts(cutoff, split, set(NULL_KEYS), {})
-    tables = {"patterns": _patterns(patterns), "impressions": _impressions(shown)}
-    if rankings:
-        tell("Counting rankings")
-        tables["rankings"] = _rankings(fetch(ranking_counts(log, split, cutoff)))
+    tell("Looking at every impression")
+    tables = {}
+    with kept(interactions_of(log, split, cutoff, last=last, engine=log.get_backend().name)) as interactions:
+        if not checked and (flagged := _flagged(log, interactions)):
+            return _Counts(cutoff, split, flagged | set(NULL_KEYS), {})
+        tell("Counting sets of clicks")
+        tables["patterns"] = _patterns(fetch(pattern_counts(interactions)))
+        tell("Counting what was shown and clicked")
+        shown = fetch(impression_counts(log, interactions, cutoff))
+        if shown["query_id"].null_count or shown["document_id"].null_count:
+            return _Counts(cutoff, split, set(NULL_KEYS), {})
+        tables["impressions"] = _impressions(shown)
+        if rankings:
+            tell("Counting rankings")
+            tables["rankings"] = _rankings(fetch(ranking_counts(log, interactions, cutoff)))
     return _Counts(cutoff, split, set(), tables)
+
+
+def _flagged(log: ir.Table, interactions: ir.Table) -> set[str]:
+    """Return what is wrong with any impression."""
+    suspects = interactions.filter(interactions["suspect"])
+    found = fetch(
+        interactions.aggregate(
+            flag=bit_or(interactions["flag"]), suspects=interactions.count(where=interactions["suspect"])
+        )
+    ).to_pylist()[0]
+    flagged = {kind for place, kind in enumerate(FLAGS) if found["flag"] >> place & 1}
+    if found["suspects"] and has_repeated_document(log, suspects):
+        flagged.add("repeated document")
+    return flagged
 
 
 def _impressions(wide: pa.Table) -> pa.Table:
     """Turn a column for each part into rows for each part."""
     keys = [wide["query_id"].cast(pa.string()), wide["document_id"].cast(pa.string()), wide["position"]]
-    tables = []
-    for place, part in enumerate(PARTS):
+
+    def rows(place: int) -> pa.Table:
         shown, clicked = wide[f"shown_{place}"], wide[f"clicked_{place}"]
-        table = pa.table([pa.repeat(pa.scalar(part), len(wide)), *keys, shown, clicked], schema=SCHEMAS["impressions"])
-        tables.append(table.filter(pc.greater(shown, 0)))
-    return pa.concat_tables(tables)
+        part = pa.repeat(pa.scalar(PARTS[place]), len(wide))
+        table = pa.table([part, *keys, shown, clicked], schema=SCHEMAS["impressions"])
+        return table.filter(pc.greater(shown, 0))
+
+    with ThreadPoolExecutor() as threads:
+        return pa.concat_tables(threads.map(rows, range(len(PARTS))))
 
 
 def _patterns(counts: pa.Table) -> pa.Table:
-    counts = counts.filter(pc.greater(counts["interactions"], 0))
     segment = counts["segment"] if "segment" in counts.column_names else pa.nulls(len(counts), pa.string())
-    columns = [_names(counts["part"]), segment, counts["query"].cast(pa.string()), _lists(counts["clicked"])]
+    columns = [
+        _names(counts["part"]),
+        segment,
+        counts["query"].cast(pa.string()),
+        counts["clicked"].cast(pa.list_(pa.string())),
+    ]
     return pa.table([*columns, counts["interactions"]], schema=SCHEMAS["patterns"])
 
 
 def _rankings(counts: pa.Table) -> pa.Table:
     ranking = _placed(counts["ranking"].combine_chunks())
-    columns = [_names(counts["part"]), counts["query"].cast(pa.string()), ranking, _lists(counts["clicked"])]
+    columns = [
+        _names(counts["part"]),
+        counts["query"].cast(pa.string()),
+        ranking,
+        counts["clicked"].cast(pa.list_(pa.string())),
+    ]
     return pa.table([*columns, counts["interactions"]], schema=SCHEMAS["rankings"])
 
 
@@ -253,12 +282,6 @@ def _placed(lists: pa.Array) -> pa.Array:
 
 def _names(part: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.take(pa.array(PARTS), part)
-
-
-def _lists(clicked: pa.ChunkedArray) -> pa.Array:
-    """Return lists of text, empty ones where the engine has null for no click."""
-    lists = clicked.combine_chunks()
-    return pa.ListArray.from_arrays(_offsets(lists), lists.flatten().cast(pa.string()))
 
 
 def _offsets(lists: pa.Array) -> pa.Array:

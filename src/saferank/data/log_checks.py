@@ -128,8 +128,19 @@ def offending_rows(kind: str, log: ir.Table) -> ir.Table:
         queries = log.group_by("impression_id").aggregate(queries=log["query_id"].nunique())
         return log.semi_join(queries.filter(queries["queries"] > 1), "impression_id")
     key = kind.removeprefix("repeated ") + ("_id" if kind.endswith("document") else "")
+    return log.semi_join(_repeated(log, key), ["impression_id", key])
+
+
+def has_repeated_document(log: ir.Table, suspects: ir.Table) -> bool:
+    """Whether any of these impressions shows a document twice."""
+    repeated = _repeated(log.semi_join(suspects, "impression_id"), "document_id")
+    return len(fetch(repeated.limit(1))) > 0
+
+
+def _repeated(log: ir.Table, key: str) -> ir.Table:
+    """Return what comes more than once in an impression."""
     counts = log.filter(log[key].notnull()).group_by("impression_id", key).aggregate(times=lambda rows: rows.count())
-    return log.semi_join(counts.filter(counts["times"] > 1), ["impression_id", key])
+    return counts.filter(counts["times"] > 1)
 
 
 def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:

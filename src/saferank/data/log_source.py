@@ -19,6 +19,7 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
+import sqlglot.expressions as sge
 
 from saferank.data.aggregated_log import is_aggregated
 from saferank.data.session_log import is_session_log, read_session_log
@@ -72,6 +73,23 @@ def fetch(expression: ir.Table) -> pa.Table:
         if (told := _csv_error(error)) is not None:
             raise told from error
         raise
+
+
+@contextmanager
+def kept(expression: ir.Table) -> Iterator[ir.Table]:
+    """Let DuckDB run a query once for several others to read; other engines run it each time."""
+    connection = expression.get_backend()
+    if connection.name != "duckdb":
+        yield expression
+        return
+    name = ibis.util.gen_name("saferank")
+    try:
+        with quietly():
+            yield connection.create_table(name, expression, temp=True)
+    finally:
+        table = sge.to_identifier(name, quoted=True)  # Ibis's `drop_table` knows only the older way to say it
+        named = {"tables": [table]} if "tables" in sge.Drop.arg_types else {"this": table}
+        connection.raw_sql(sge.Drop(kind="TABLE", exists=True, **named))
 
 
 def _csv_error(error: Exception) -> DataError | None:

@@ -46,10 +46,6 @@ class HashSplit:
         digest = md5(ibis.literal(f"{self.seed}:") + impression["impression_id"].cast("string"))
         return _part(digest, [_threshold(bound) for bound in _bounds(self.shares)])
 
-    def rows(self, log: ir.Table) -> ir.Table:
-        """Return the rows of a log, each with its `part`."""
-        return log.mutate(part=self.part(log))
-
     def describe(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
         return {"by": "hash", "seed": self.seed, "shares": list(self.shares)}
@@ -94,11 +90,6 @@ class TimeSplit:
     def part(self, impression: ir.Table) -> ir.IntegerValue:
         """Return the part, 0 to 2, of each row by its `first` timestamp."""
         return _part(impression["first"], list(self.boundaries or ()))
-
-    def rows(self, log: ir.Table) -> ir.Table:
-        """Return the rows of a log, each with the `part` of its impression."""
-        dated = log.join(_first(log), "impression_id")
-        return dated.mutate(part=self.part(dated))
 
     def describe(self) -> dict[str, Any]:
         """Return what the manifest keeps."""

@@ -1,0 +1,69 @@
+"""What every impression is checked for while it is counted, at as little cost as can be.
+
+A document that an impression shows twice is dear to find: a count of distinct ones takes longer than all the rest. So
+an impression keeps a few bits of each document's hash, in the slot of its position in one of a few numbers. If two
+slots are alike the impression is a suspect (of those with ten different documents one in 45 is), and its rows have to
+be looked at again. More positions than slots are checked by the slower way, lists of hashes and positions.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+
+FLAGS = ("two queries", "repeated position")
+"""What a flag tells of an impression; bit i is the i-th."""
+_BITS = 12
+"""Of a slot. The first one is set if a document was shown there."""
+_SLOTS = 5
+"""In one number of 64 bits with a sign."""
+_MOST_SLOTS = 20
+"""In all: the pairs to compare, and the suspects, grow with their square."""
+
+
+@ibis.udf.agg.builtin  # type: ignore[untyped-decorator]
+def bit_or(value: dt.int64) -> dt.int64:
+    """Bits that any row has set, by the function of this name that every engine has."""
+
+
+@ibis.udf.scalar.builtin(name="hash")  # type: ignore[untyped-decorator]
+def _duckdb_hash(value) -> dt.uint64:  # type: ignore[no-untyped-def]
+    """DuckDB's hash of a value of any type. Ibis's own makes a signed number of it, and takes its time."""
+
+
+def check_metrics(log: ir.Table, last: int, engine: str) -> dict[str, ir.Value]:
+    """Return what an impression must keep of its rows, beside its `query`; `last` is the largest position of all."""
+    metrics: dict[str, ir.Value] = {"rows": log.count(), "last_query": log["query_id"].max()}
+    position = log["position"].cast("int32")
+    hashed = _duckdb_hash(log["document_id"]) if engine == "duckdb" else log["document_id"].hash()
+    if last > _MOST_SLOTS:
+        return metrics | {"hashes": hashed.collect(), "positions": position.collect()}
+    bits = (hashed & (2 ** (_BITS - 1) - 1)).cast("int64") | 2 ** (_BITS - 1)
+    for word, first in enumerate(range(1, last + 1, _SLOTS)):
+        within = position.between(first, first + _SLOTS - 1)
+        metrics[f"slots_{word}"] = bit_or(ibis.ifelse(within, bits << (_BITS * (position - first)), 0))
+    return metrics
+
+
+def checked(impressions: ir.Table, last: int) -> ir.Table:
+    """Return the impressions with a `flag` of what is wrong and whether each is a `suspect` of a repeated document."""
+    rows = impressions["rows"]
+    if last > _MOST_SLOTS:
+        shown = impressions["positions"].unique().length()
+        suspect = impressions["hashes"].unique().length() != rows
+    else:
+        slots = {
+            f"slot_{place}": (impressions[f"slots_{place // _SLOTS}"] >> (_BITS * (place % _SLOTS))) & (2**_BITS - 1)
+            for place in range(last)
+        }
+        impressions = impressions.mutate(**slots)
+        taken = [impressions[slot] for slot in slots]
+        shown = sum((slot != 0).cast("int8") for slot in taken)
+        alike = [(one != 0) & (one == other) for one, other in combinations(taken, 2)]
+        suspect = ibis.or_(*alike) if alike else ibis.literal(False)
+    wrong = (impressions["query"] != impressions["last_query"], shown != rows)
+    flag = sum(ibis.ifelse(found, 1 << place, 0) for place, found in enumerate(wrong))
+    return impressions.mutate(flag=flag.cast("int64"), suspect=suspect)
