@@ -162,6 +162,8 @@ def test_other_engines_can_run_it(engine: str, split: Split, last: int) -> None:
         ranking_counts(table, interactions, 10),
     ):
         assert "GROUP BY" in ibis.to_sql(query, dialect=engine)
+    if engine == "pyspark" and last <= 20:  # its hash has 32 bits, too few for the slots of an impression
+        assert "| CAST(2048 AS BIGINT)" in ibis.to_sql(interactions, dialect=engine)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", ""])
@@ -181,17 +183,15 @@ def test_no_repeated_document_goes_unsuspected(tmp_path: Path, engine: str, last
 
 @pytest.mark.parametrize("engine", ["duckdb", ""])
 @pytest.mark.parametrize("last", [9, 20, 21, 80])
-@pytest.mark.parametrize(("kind", "change"), [(0, {"query_id": "other"}), (1, {"document_id": "other"})])
-def test_what_is_wrong_with_an_impression_is_flagged(
-    tmp_path: Path, engine: str, last: int, kind: int, change: dict[str, str]
-) -> None:
-    """Two queries in an impression, or two documents at a position: one bit each, whatever the way of checking."""
+@pytest.mark.parametrize("change", [{"query_id": "other", "position": 1}, {}], ids=["two queries", "position twice"])
+def test_bad_impressions_are_found(tmp_path: Path, engine: str, last: int, change: dict[str, Any]) -> None:
+    """Two queries in an impression, or two documents at a position, and no other, whatever the way of checking."""
     row = {"impression_id": "i", "query_id": "q", "document_id": "d", "position": last, "click": 0, "timestamp": 0}
-    wrong = {**row, **change, **({"position": 1} if kind == 0 else {})}
+    wrong = {**row, "document_id": "other", **change}
     pq.write_table(pa.Table.from_pylist([*random_log(3), row, wrong]), tmp_path / "log.parquet")
     table = open_log(tmp_path / "log.parquet").table
-    found = fetch(interactions_of(table, HashSplit(), 10, last=last, engine=engine))
-    assert sum(found["flag"].to_pylist()) == 1 << kind
+    found = interactions_of(table, HashSplit(), 10, last=last, engine=engine)
+    assert fetch(found.filter(found["bad"]))["impression_id"].to_pylist() == ["i"]
 
 
 @pytest.mark.parametrize("bad", [False, True])

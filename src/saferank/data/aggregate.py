@@ -22,7 +22,6 @@ from saferank import __version__
 from saferank.data.aggregated_log import PARTS, SCHEMAS, AggregatedLog
 from saferank.data.click_log import ClickLog
 from saferank.data.group_by import POSITION_DIGITS, impression_counts, interactions_of, pattern_counts, ranking_counts
-from saferank.data.impression_checks import FLAGS, bit_or
 from saferank.data.log_checks import (
     BadRows,
     bad_click,
@@ -41,6 +40,8 @@ DEFAULT_CUTOFF = 10
 """Ranks that are counted if the log shows as many and no other cutoff is asked for."""
 NULL_KEYS = ("null query_id", "null document_id")
 """Seen among the groups that are counted, or among all rows if some are not counted."""
+KINDS_WHILE_COUNTING = ("two queries", "repeated position", "repeated document", *NULL_KEYS)
+"""What the counting itself finds, but not of which kind."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +86,11 @@ def aggregate(
     extent = _extent(table, cutoff, chosen)
     if extent.rows == 0:
         raise DataError("has no row; there is nothing to aggregate.", file=name)
-    flagged = set(extent.bad)
-    counts = None
-    if flagged:
-        flagged |= {*FLAGS, "repeated document", *NULL_KEYS}  # whatever else is wrong is to be told as well
-    else:
-        counts = _count(table, cutoff, chosen, extent, name, rankings, tell)
-        flagged = counts.flagged
+    counts = None if extent.bad else _count(table, cutoff, chosen, extent, name, rankings, tell)
     found: list[BadRows] = []
-    if flagged:
+    if counts is None:
         tell("Looking for bad rows")
-        found = diagnose(table, flagged)
+        found = diagnose(table, {*extent.bad, *KINDS_WHILE_COUNTING})  # all is to be told at once
         if found and on_bad_rows == "error":
             raise bad_rows_error(found, name)
         table, rows = without(table, found), extent.rows
@@ -164,8 +159,6 @@ class _Counts:
 
     cutoff: int
     split: Split
-    flagged: set[str]
-    """What is wrong with some impression; there are no tables then."""
     tables: dict[str, pa.Table]
 
     def sizes(self) -> dict[str, dict[str, int]]:
@@ -196,41 +189,35 @@ def _count(
     tell: Callable[[str], object],
     *,
     checked: bool = False,
-) -> _Counts:
-    """Run the queries; stop after the first if it finds a bad impression, unless the log was checked already."""
+) -> _Counts | None:
+    """Run the queries; return None if they find a bad impression, unless the log was checked already."""
     last = extent.last_position
     cutoff = cutoff or min(last, DEFAULT_CUTOFF)
     split = split.fitted(log, source)
     tell("Looking at every impression")
     tables = {}
     with kept(interactions_of(log, split, cutoff, last=last, engine=log.get_backend().name)) as interactions:
-        if not checked and (flagged := _flagged(log, interactions)):
-            return _Counts(cutoff, split, flagged | set(NULL_KEYS), {})
+        if not checked and _any_bad(log, interactions):
+            return None
         tell("Counting sets of clicks")
         tables["patterns"] = _patterns(fetch(pattern_counts(interactions)))
         tell("Counting what was shown and clicked")
         shown = fetch(impression_counts(log, interactions, cutoff))
         if shown["query_id"].null_count or shown["document_id"].null_count:
-            return _Counts(cutoff, split, set(NULL_KEYS), {})
+            return None
         tables["impressions"] = _impressions(shown)
         if rankings:
             tell("Counting rankings")
             tables["rankings"] = _rankings(fetch(ranking_counts(log, interactions, cutoff)))
-    return _Counts(cutoff, split, set(), tables)
+    return _Counts(cutoff, split, tables)
 
 
-def _flagged(log: ir.Table, interactions: ir.Table) -> set[str]:
-    """Return what is wrong with any impression."""
+def _any_bad(log: ir.Table, interactions: ir.Table) -> bool:
+    """Whether anything is wrong with any impression, as far as can be told without looking for nulls."""
+    kinds = {kind: interactions.count(where=interactions[kind]) for kind in ("bad", "suspect")}
+    found = fetch(interactions.aggregate(**kinds)).to_pylist()[0]
     suspects = interactions.filter(interactions["suspect"])
-    found = fetch(
-        interactions.aggregate(
-            flag=bit_or(interactions["flag"]), suspects=interactions.count(where=interactions["suspect"])
-        )
-    ).to_pylist()[0]
-    flagged = {kind for place, kind in enumerate(FLAGS) if found["flag"] >> place & 1}
-    if found["suspects"] and has_repeated_document(log, suspects):
-        flagged.add("repeated document")
-    return flagged
+    return found["bad"] > 0 or (found["suspect"] > 0 and has_repeated_document(log, suspects))
 
 
 def _impressions(wide: pa.Table) -> pa.Table:

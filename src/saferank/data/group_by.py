@@ -16,7 +16,7 @@ POSITION_DIGITS = 6
 def interactions_of(log: ir.Table, split: Split, cutoff: int, *, last: int, engine: str = "") -> ir.Table:
     """One row an impression: its `part`, its query and segment, what was clicked, and what is wrong with it.
 
-    `counted` is false if it shows nothing within the cutoff. `flag` and `suspect`: see `impression_checks`. `last` is
+    `counted` is false if it shows nothing within the cutoff. `bad` and `suspect`: see `impression_checks`. `last` is
     the largest position of the log.
     """
     within = log["click"] > 0
@@ -34,7 +34,7 @@ def interactions_of(log: ir.Table, split: Split, cutoff: int, *, last: int, engi
     if engine == "duckdb":  # the others have an empty list for no click, not null
         clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
     found = found.mutate(part=split.part(found), clicked=clicked)
-    return found.select("impression_id", *_keys(found), *({"counted"} & set(metrics)), "flag", "suspect")
+    return found.select("impression_id", *_keys(found), *({"counted"} & set(metrics)), "bad", "suspect")
 
 
 def pattern_counts(interactions: ir.Table) -> ir.Table:

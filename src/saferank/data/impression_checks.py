@@ -14,8 +14,6 @@ import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 
-FLAGS = ("two queries", "repeated position")
-"""What a flag tells of an impression; bit i is the i-th."""
 _BITS = 12
 """Of a slot. The first one is set if a document was shown there."""
 _SLOTS = 5
@@ -24,8 +22,8 @@ _MOST_SLOTS = 20
 """In all: the pairs to compare, and the suspects, grow with their square."""
 
 
-@ibis.udf.agg.builtin  # type: ignore[untyped-decorator]
-def bit_or(value: dt.int64) -> dt.int64:
+@ibis.udf.agg.builtin(name="bit_or")  # type: ignore[untyped-decorator]
+def _bit_or(value: dt.int64) -> dt.int64:
     """Bits that any row has set, by the function of this name that every engine has."""
 
 
@@ -41,15 +39,16 @@ def check_metrics(log: ir.Table, last: int, engine: str) -> dict[str, ir.Value]:
     hashed = _duckdb_hash(log["document_id"]) if engine == "duckdb" else log["document_id"].hash()
     if last > _MOST_SLOTS:
         return metrics | {"hashes": hashed.collect(), "positions": position.collect()}
-    bits = (hashed & (2 ** (_BITS - 1) - 1)).cast("int64") | 2 ** (_BITS - 1)
+    # Spark's hash has 32 bits, which Ibis does not know: only what is cast from a smaller type becomes 64 bits wide
+    bits = (hashed & (2 ** (_BITS - 1) - 1)).cast("int64") | ibis.literal(2 ** (_BITS - 1), "int16").cast("int64")
     for word, first in enumerate(range(1, last + 1, _SLOTS)):
         within = position.between(first, first + _SLOTS - 1)
-        metrics[f"slots_{word}"] = bit_or(ibis.ifelse(within, bits << (_BITS * (position - first)), 0))
+        metrics[f"slots_{word}"] = _bit_or(ibis.ifelse(within, bits << (_BITS * (position - first)), 0))
     return metrics
 
 
 def checked(impressions: ir.Table, last: int) -> ir.Table:
-    """Return the impressions with a `flag` of what is wrong and whether each is a `suspect` of a repeated document."""
+    """Return the impressions, and whether each is `bad` (two queries, a position twice) or `suspect` (see above)."""
     rows = impressions["rows"]
     if last > _MOST_SLOTS:
         shown = impressions["positions"].unique().length()
@@ -61,9 +60,8 @@ def checked(impressions: ir.Table, last: int) -> ir.Table:
         }
         impressions = impressions.mutate(**slots)
         taken = [impressions[slot] for slot in slots]
-        shown = sum((slot != 0).cast("int8") for slot in taken)
+        shown = sum(ibis.ifelse(slot != 0, 1, 0) for slot in taken)
         alike = [(one != 0) & (one == other) for one, other in combinations(taken, 2)]
         suspect = ibis.or_(*alike) if alike else ibis.literal(False)
-    wrong = (impressions["query"] != impressions["last_query"], shown != rows)
-    flag = sum(ibis.ifelse(found, 1 << place, 0) for place, found in enumerate(wrong))
-    return impressions.mutate(flag=flag.cast("int64"), suspect=suspect)
+    two_queries = impressions["query"] != impressions["last_query"]
+    return impressions.mutate(bad=two_queries | (shown != rows), suspect=suspect)
