@@ -81,7 +81,6 @@ def test_bad_rows(log: Path) -> None:
         (["--split", "50/50"], "split 50/50: write the shares of train, validation, certify in percent"),
         (["--split-by", "luck"], "split by luck: must be hash or time."),
         (["--layout", "wide"], "no layout is called 'wide'; there are auto, long, nested, ubi, session."),
-        (["--on-bad-rows", "keep"], "on_bad_rows 'keep': must be error or drop."),
     ],
 )
 def test_wrong_calls(log: Path, arguments: list[str], message: str) -> None:

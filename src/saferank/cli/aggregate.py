@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from saferank.cli.columns import parse_columns
+from saferank.cli.log_options import Columns, Layout, OnBadRows, parse_columns
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,16 +27,8 @@ def aggregate(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The folder to write; one that an earlier run wrote is replaced.")],
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OURS=THEIRS", help="A column that has another name, as in [cyan]click=clicked[/cyan]. Repeatable."
-        ),
-    ] = None,
-    layout: Annotated[
-        str,
-        typer.Option(help="long, nested, ubi or session; ubi:ACTION for another action than clicks."),
-    ] = "auto",
+    column: Columns = None,
+    layout: Layout = "auto",
     cutoff: Annotated[
         int | None,
         typer.Option(min=1, help="How many ranks to count.", show_default="as many as the log shows, at most 10"),
@@ -52,9 +44,7 @@ def aggregate(
     rankings: Annotated[
         bool, typer.Option("--rankings", help="Count whole rankings too, for action-based methods.")
     ] = False,
-    on_bad_rows: Annotated[
-        str, typer.Option(metavar="error|drop", help="Stop at rows that cannot be used, or leave them out.")
-    ] = "error",
+    on_bad_rows: OnBadRows = "error",
 ) -> None:
     """Count a click log once, so that every later step is quick.
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, parse_columns
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,23 +40,15 @@ def certify(
         Literal["deterministic", "sampled"],
         typer.Option(metavar="WAY", help="How MODEL will be served: deterministic (by score) or sampled."),
     ] = "deterministic",
-    logging_scores: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of F with the scores by which rankings of the log were drawn."),
-    ] = None,
+    logging_scores: LoggingScores = None,
     clip: Annotated[float, typer.Option(min=0.0, help="Raise logging exposure to this at least.")] = 0.0,
     segment: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of LOG: who gains, and who loses?")
     ] = None,
-    part: Annotated[str, typer.Option(help="Part of a data set that the queries are of.")] = "train",
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OURS=THEIRS", help="A column of LOG with another name. Repeatable."),
-    ] = None,
-    layout: Annotated[str, typer.Option(help="Layout of LOG.")] = "auto",
-    on_bad_rows: Annotated[
-        Literal["error", "drop"], typer.Option(metavar="DO", help="About bad rows: error, or drop them.")
-    ] = "error",
+    part: Part = "train",
+    column: Columns = None,
+    layout: Layout = "auto",
+    on_bad_rows: OnBadRows = "error",
     out: Annotated[Path, typer.Option(help="The certificate to write.")] = Path("certificate.json"),
     watch: Annotated[bool, typer.Option("--watch", help="Look again as the log grows, until it is decided.")] = False,
     every: Annotated[float, typer.Option(min=0.0, help="Seconds between looks, with --watch.")] = 60.0,
@@ -78,7 +71,6 @@ def certify(
     from saferank.certification.certify import CertifySettings
     from saferank.certification.certify import certify as decide
     from saferank.certification.watch import look
-    from saferank.cli.columns import parse_columns
     from saferank.data.features_source import load_features, take_column
     from saferank.data.load_log import load_log
     from saferank.data.output_path import check_not_read, check_parents

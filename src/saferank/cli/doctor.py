@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from saferank.cli.columns import parse_columns
+from saferank.cli.log_options import Columns, Layout, OnBadRows, Part, parse_columns
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,17 +44,10 @@ def doctor(
     cutoff: Annotated[
         int | None, typer.Option(min=1, help="Ranks to count.", show_default="as many as are shown, at most 10")
     ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OURS=THEIRS", help="A column that has another name: [cyan]click=clicked[/cyan]. Repeatable."
-        ),
-    ] = None,
-    layout: Annotated[str, typer.Option(help="long, nested, ubi or session.")] = "auto",
-    on_bad_rows: Annotated[
-        Literal["error", "drop"], typer.Option(help="Stop at rows that cannot be used, or leave them out.")
-    ] = "error",
-    part: Annotated[str, typer.Option(help="Part of F that the queries are of, if F is a data set.")] = "train",
+    column: Columns = None,
+    layout: Layout = "auto",
+    on_bad_rows: OnBadRows = "error",
+    part: Part = "train",
     rankings: Annotated[
         bool, typer.Option("--rankings/--no-rankings", help="Count whole rankings too, which takes longer.")
     ] = True,

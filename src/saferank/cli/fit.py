@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from saferank.cli.columns import parse_columns
+from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, parse_columns
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,15 +54,12 @@ def fit(
         int | None,
         typer.Option(min=1, metavar="K", help="Ranks of the log to learn from.", show_default="all, at most 10"),
     ] = None,
-    logging_scores: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of F with the scores by which rankings of the log were drawn."),
-    ] = None,
+    logging_scores: LoggingScores = None,
     feature_columns: Annotated[
         str | None, typer.Option(help="The features: a,b,c.", show_default="every column of numbers")
     ] = None,
     ignore: Annotated[str, typer.Option(help="Columns of numbers that are no features: label,price.")] = "",
-    part: Annotated[str, typer.Option(help="Part of a data set that the queries are of.")] = "train",
+    part: Part = "train",
     scaling: Annotated[
         Literal["per-query", "none"],
         typer.Option(metavar="WAY", help="per-query: to between 0 and 1 among the documents of a query; or none."),
@@ -74,17 +71,9 @@ def fit(
         str,
         typer.Option(help="What a missing value (null, NaN) of a feature is: error, or the number that stands for it."),
     ] = "error",
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OURS=THEIRS", help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Repeatable."
-        ),
-    ] = None,
-    layout: Annotated[str, typer.Option(help="Layout of LOG.")] = "auto",
-    on_bad_rows: Annotated[
-        Literal["error", "drop"],
-        typer.Option(metavar="DO", help="About bad rows, and documents without features: error, or drop them."),
-    ] = "error",
+    column: Columns = None,
+    layout: Layout = "auto",
+    on_bad_rows: OnBadRows = "error",
     no_compare: Annotated[bool, typer.Option("--no-compare", help="Do not learn by the other methods too.")] = False,
     seed: Annotated[
         int, typer.Option(min=0, max=2**31, metavar="N", help="For the weights and the order of queries.")

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, parse_columns
 from saferank.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -43,19 +44,11 @@ def report(
         str | None,
         typer.Option(metavar="F", help="Features, as for fit: with LOG, tells what MODEL changes."),
     ] = None,
-    logging_scores: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of F with the scores by which rankings of the log were drawn."),
-    ] = None,
-    part: Annotated[str, typer.Option(help="Part of a data set that the queries are of.")] = "train",
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OURS=THEIRS", help="A column of LOG with another name. Repeatable."),
-    ] = None,
-    layout: Annotated[str, typer.Option(help="Layout of LOG.")] = "auto",
-    on_bad_rows: Annotated[
-        Literal["error", "drop"], typer.Option(metavar="DO", help="About bad rows: error, or drop them.")
-    ] = "error",
+    logging_scores: LoggingScores = None,
+    part: Part = "train",
+    column: Columns = None,
+    layout: Layout = "auto",
+    on_bad_rows: OnBadRows = "error",
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
 ) -> None:
     """Write one page that people read: the verdict, what it means, what changes.
@@ -155,7 +148,6 @@ def _gather(
 ) -> Report:
     """Read what was named, and measure what can be."""
     from saferank.certification.changes import exposure_changes
-    from saferank.cli.columns import parse_columns
     from saferank.data.features_source import load_features, take_column
     from saferank.data.load_log import load_log
     from saferank.data.split import split_of

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from saferank.cli.columns import parse_columns
+from saferank.cli.log_options import parse_columns
 from saferank.errors import UsageError
 
 
