@@ -260,7 +260,7 @@ def test_certificate_round_trip(log: AggregatedLog, tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", "is no certificate of saferank"),
+        ("[]", "was not written by `saferank certify`"),
         ('{"format": "saferank-certificate", "version": 9}', "has version 9"),
         ('{"format": "saferank-certificate", "version": 1}', "is no certificate of this version"),
     ],

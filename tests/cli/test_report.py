@@ -73,7 +73,9 @@ def test_a_certificate_of_another_model_is_left_out_or_refused() -> None:
     assert "not certified" in said
     with pytest.raises(UsageError, match=r"^certificate.json is of another model than models/model; certify"):
         call("models/model", "--certificate", "certificate.json")
-    with pytest.raises(DataError, match=r"^no.json: there is no such file; `saferank certify` writes one.$"):
+    with pytest.raises(
+        DataError, match=r"^no.json: there is no such file, and `saferank certify` writes one; check the path.$"
+    ):
         call("models/model", "--certificate", "no.json")
 
 

@@ -93,15 +93,15 @@ def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="other is there already, and is no folder of statistics; name another"):
         LOG.write(tmp_path / "other")
     assert not is_aggregated(tmp_path / "other")
-    with pytest.raises(DataError, match=r"manifest.json: there is no such file: not a folder that"):
+    with pytest.raises(DataError, match=r"manifest.json: there is no such file, and `saferank aggregate` writes one"):
         AggregatedLog.read(tmp_path / "other")
     folder = tmp_path / "stats"
     LOG.write(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     for text, message in (
         ("{", "is not JSON"),
-        ("{}", "was not written by `saferank aggregate`."),
-        (json.dumps(manifest | {"version": 9}), "has version 9, but this saferank reads 1."),
+        ("{}", "was not written by `saferank aggregate`; check the path."),
+        (json.dumps(manifest | {"version": 9}), "has version 9, but this saferank reads 1; aggregate the log again."),
     ):
         (folder / "manifest.json").write_text(text)
         with pytest.raises(DataError, match=re.escape(message)):

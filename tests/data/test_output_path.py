@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from saferank.data.output_path import check_not_read, check_parents
+from saferank.data.output_path import check_not_read, check_parents, whole_file, whole_folder
 from saferank.errors import UsageError
 
 
@@ -27,3 +27,33 @@ def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
     for path in (one, two):
         with pytest.raises(UsageError, match=re.escape(f"--out {path} is what is read; name another file.")):
             check_not_read(path, [tmp_path / "three", one])
+
+
+def interrupted(path: Path) -> None:
+    path.write_text("half")
+    raise KeyboardInterrupt
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.txt"
+    for text in ("one", "two"):
+        with whole_file(path) as unfinished:
+            unfinished.write_text(text)
+            assert not path.exists() or path.read_text() == "one"
+        assert path.read_text() == text
+    with pytest.raises(KeyboardInterrupt), whole_file(path) as unfinished:
+        interrupted(unfinished)
+    assert path.read_text() == "two"
+    assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "stats"
+    for text in ("one", "two"):
+        with whole_folder(folder) as unfinished:
+            (unfinished / text).write_text(text)
+        assert [file.name for file in folder.iterdir()] == [text]
+    with pytest.raises(KeyboardInterrupt), whole_folder(folder) as unfinished:
+        interrupted(unfinished / "half")
+    assert [file.name for file in folder.iterdir()] == ["two"]
+    assert [file.name for file in folder.parent.iterdir()] == ["stats"]

@@ -148,12 +148,15 @@ AGAIN = "; copy the folder again, or fit anew."
         (lambda f: shutil.rmtree(f), r"model: there is no such folder; `saferank fit` writes one\."),
         (
             lambda f: (f / "manifest.json").unlink(),
-            r"manifest.json: there is no such file: not a folder that `saferank fit` wrote\?",
+            r"manifest.json: there is no such file, and `saferank fit` writes one; check the path.",
         ),
         (lambda f: cut(f / "manifest.json", 40), rf"manifest.json: is not JSON \(.*\){AGAIN}"),
-        (lambda f: (f / "manifest.json").write_text("[1]"), "manifest.json: was not written by `saferank fit`; name"),
-        (lambda f: edit(f, format="saferank-statistics"), "manifest.json: was not written by `saferank fit`; name"),
-        (lambda f: edit(f, version=2), "manifest.json: has version 2, but this saferank reads 1; fit anew"),
+        (lambda f: (f / "manifest.json").write_text("[1]"), "manifest.json: was not written by `saferank fit`; check"),
+        (lambda f: edit(f, format="saferank-statistics"), "manifest.json: was not written by `saferank fit`; check"),
+        (
+            lambda f: edit(f, version=2),
+            "manifest.json: has version 2, but this saferank reads 1; copy the folder again, or fit anew",
+        ),
         (
             lambda f: edit(f, scorer={"name": "tree", "settings": {}}),
             rf"manifest.json: does not describe .*tree.*{AGAIN}",

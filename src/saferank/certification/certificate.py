@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from saferank._json import finite
+from saferank.data.file_format import FileFormat
+from saferank.data.output_path import whole_file
 from saferank.errors import DataError
 
-FORMAT = "saferank-certificate"
-VERSION = 1
+FORMAT = FileFormat("saferank-certificate", 1, "certify", "certify again")
 
 
 class Verdict(Enum):
@@ -99,30 +99,15 @@ class Certificate:
 
     def write(self, path: str | Path) -> None:
         """Write the JSON file, whole or not at all."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        values = {"format": FORMAT, "version": VERSION, **asdict(self), "verdict": self.verdict.value}
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
-        try:
+        values = FORMAT.marked(asdict(self) | {"verdict": self.verdict.value})
+        with whole_file(Path(path)) as unfinished:
             unfinished.write_text(json.dumps(finite(values), indent=2, allow_nan=False) + "\n")
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
 
     @classmethod
     def read(cls, path: str | Path) -> Certificate:
         """Read what `write` wrote."""
-        try:
-            values = json.loads(Path(path).read_text())
-        except FileNotFoundError as error:
-            raise DataError("there is no such file; `saferank certify` writes one.", file=path) from error
-        except ValueError as error:
-            raise DataError(f"is not JSON ({error}); certify again.", file=path) from error
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise DataError("is no certificate of saferank.", file=path)
-        version = values.pop("version", None)
-        if version != VERSION:
-            raise DataError(f"has version {version}, but this saferank reads {VERSION}; certify again.", file=path)
+        values = FORMAT.read(Path(path))
+        del values["format"], values["version"]
         try:
             values["verdict"] = Verdict(values["verdict"])
             values["bounds"] = tuple(BoundRow(**row) for row in values["bounds"])

@@ -7,7 +7,6 @@ not to depend on the clicks: both are kept in a file beside the certificate, and
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from saferank.certification.betting import Bets
 from saferank.certification.certificate import Certificate
 from saferank.certification.certify import CertifySettings, Weighing, certify, weigh
 from saferank.data.aggregated_log import AggregatedLog
+from saferank.data.output_path import whole_file
 from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 from saferank.policy.policy import Policy
@@ -74,17 +74,11 @@ def look(
 
 
 def _write(state: Path, about: dict[str, Any], weighing: Weighing, looks: list[dict[str, Any]]) -> None:
-    state.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = state.with_name(f"{state.name}.{os.getpid()}.unfinished")
     told = json.dumps({"about": about, "kind": weighing.kind, "looks": looks})
     arrays = {name: getattr(weighing, name) for name in ARRAYS[:5]}
     arrays |= {name: getattr(weighing.bets, name) for name in ARRAYS[5:]}
-    try:
-        with unfinished.open("wb") as file:
-            np.savez_compressed(file, told=np.array(told), **arrays)
-        unfinished.replace(state)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(state) as unfinished, unfinished.open("wb") as file:
+        np.savez_compressed(file, told=np.array(told), **arrays)
 
 
 def _read(state: Path, about: dict[str, Any]) -> tuple[Weighing, list[dict[str, Any]]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +15,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from saferank.data.click_patterns import ClickPatterns
+from saferank.data.file_format import FileFormat
 from saferank.data.log_statistics import LogStatistics
+from saferank.data.output_path import whole_folder
 from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 
-FORMAT = "saferank-statistics"
-VERSION = 1
+FORMAT = FileFormat("saferank-statistics", 1, "aggregate", "aggregate the log again")
 PARTS = ("train", "validation", "certify")
 SCHEMAS = {
     "impressions": pa.schema(
@@ -132,26 +131,18 @@ class AggregatedLog:
         folder = Path(folder)
         if folder.exists() and not is_aggregated(folder):
             raise UsageError(f"{folder} is there already, and is no folder of statistics; name another.")
-        unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.unfinished")
-        try:
-            unfinished.mkdir(parents=True)
+        with whole_folder(folder) as unfinished:
             for name in SCHEMAS:
                 table = getattr(self, name)
                 if table is not None:
                     pq.write_table(table, unfinished / f"{name}.parquet", compression="zstd")
-            manifest = {"format": FORMAT, "version": VERSION, **self.manifest}
-            (unfinished / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-            if folder.exists():
-                shutil.rmtree(folder)
-            unfinished.replace(folder)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            (unfinished / "manifest.json").write_text(json.dumps(FORMAT.marked(self.manifest), indent=2) + "\n")
 
     @classmethod
     def read(cls, folder: str | Path) -> AggregatedLog:
         """Read what `write` wrote."""
         folder = Path(folder)
-        manifest = _read_manifest(folder / "manifest.json")
+        manifest = FORMAT.read(folder / "manifest.json")
         tables: dict[str, pa.Table] = {}
         for name, schema in SCHEMAS.items():
             file = folder / f"{name}.parquet"
@@ -169,11 +160,7 @@ class AggregatedLog:
 
 def is_aggregated(path: str | Path) -> bool:
     """Whether this is a folder that `AggregatedLog.write` wrote."""
-    file = Path(path) / "manifest.json"
-    try:
-        return file.is_file() and json.loads(file.read_text()).get("format") == FORMAT
-    except (ValueError, AttributeError):
-        return False
+    return FORMAT.is_of(Path(path) / "manifest.json")
 
 
 class Places:
@@ -215,17 +202,3 @@ def _of_parts(table: pa.Table, parts: str | Iterable[str]) -> pa.Table:
     if unknown:
         raise UsageError(f"no part is called '{sorted(unknown)[0]}'; there are {', '.join(PARTS)}.")
     return table.filter(pc.is_in(table["part"], value_set=pa.array(wanted, pa.string())))
-
-
-def _read_manifest(file: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads(file.read_text())
-    except FileNotFoundError as error:
-        raise DataError("there is no such file: not a folder that `saferank aggregate` wrote?", file=file) from error
-    except ValueError as error:
-        raise DataError(f"is not JSON ({error}); aggregate the log again.", file=file) from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise DataError("was not written by `saferank aggregate`.", file=file)
-    if manifest.get("version") != VERSION:
-        raise DataError(f"has version {manifest.get('version')}, but this saferank reads {VERSION}.", file=file)
-    return manifest

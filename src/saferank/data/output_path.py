@@ -1,8 +1,11 @@
-"""Whether something can be written at a path: asked before the work, not after it."""
+"""What is written appears whole or not at all; whether it can be written is asked before the work, not after it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from saferank.errors import UsageError
@@ -21,3 +24,33 @@ def check_not_read(path: Path, read: Iterable[Path]) -> None:
     """Raise if `path` is one of the files that are read: it would be replaced by what is made from it."""
     if path.exists() and any(file.exists() and path.samefile(file) for file in read):
         raise UsageError(f"--out {path} is what is read; name another file.")
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield the name to write to; the file gets its own name once all is there, and nothing stays after an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            unfinished.unlink()
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder to write to; it takes the place of an old one once all is there."""
+    unfinished, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{kind}") for kind in ("unfinished", "old"))
+    try:
+        unfinished.mkdir(parents=True)
+        yield unfinished
+        if folder.exists():
+            folder.replace(old)
+        unfinished.replace(folder)
+    finally:
+        if old.exists() and not folder.exists():  # the new one could not be put in its place
+            old.replace(folder)
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

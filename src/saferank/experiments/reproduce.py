@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from saferank import __version__
 from saferank.data.dataset import Dataset, load_dataset
+from saferank.data.output_path import whole_file
 from saferank.errors import SaferankError, UsageError
 from saferank.experiments.methods import METHODS, MethodSettings, evaluate, learn, simulate_logs
 from saferank.experiments.prepared import load_prepared, save_prepared
@@ -268,12 +269,10 @@ def _work(job: Job) -> dict[str, Any]:
 
 
 def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    temporary = path.with_suffix(".partial")
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
-    temporary.replace(path)
+    with whole_file(path) as unfinished:
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), unfinished)
 
 
 def _write_text(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(text + "\n", encoding="utf-8")
-    temporary.replace(path)
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text + "\n", encoding="utf-8")

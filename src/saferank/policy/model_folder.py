@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,15 @@ from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 
 from saferank import __version__
-from saferank.data.output_path import check_parents
+from saferank.data.file_format import FileFormat
+from saferank.data.output_path import check_parents, whole_folder
 from saferank.errors import DataError, SaferankError, UsageError
 from saferank.policy.feature_schema import FeatureSchema
 from saferank.policy.policy import Policy, ScorerKind
 
-FORMAT = "saferank-model"
-VERSION = 1
 WEIGHTS, SCHEMA, MANIFEST = "weights.safetensors", "schema.json", "manifest.json"
 AGAIN = "copy the folder again, or fit anew"
+FORMAT = FileFormat("saferank-model", 1, "fit", AGAIN)
 
 
 def write_policy(policy: Policy, folder: Path) -> None:
@@ -33,35 +31,23 @@ def write_policy(policy: Policy, folder: Path) -> None:
     weights = {name: tensor.contiguous() for name, tensor in policy.scorer.state_dict().items()}
     files = {WEIGHTS: bytes_of(weights), SCHEMA: _json_bytes(policy.schema.as_json())}
     manifest = {
-        "format": FORMAT,
-        "version": VERSION,
         "saferank": __version__,
         "scorer": {"name": policy.kind.name, "settings": policy.kind.settings},
         "examination": policy.examination.tolist(),
         "files": {name: {"bytes": len(text), "sha256": _sha256(text)} for name, text in files.items()},
     }
-    own = {name: value for name, value in policy.manifest.items() if name not in manifest}
-    files[MANIFEST] = _json_bytes(manifest | own)
-    unfinished, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{kind}") for kind in ("unfinished", "old"))
-    try:
-        unfinished.mkdir(parents=True)
+    ours = FORMAT.marked(manifest)
+    files[MANIFEST] = _json_bytes(ours | policy.manifest | ours)
+    with whole_folder(folder) as unfinished:
         for name, text in files.items():
             (unfinished / name).write_bytes(text)
-        if folder.exists():
-            folder.replace(old)
-        unfinished.replace(folder)
-    finally:
-        if old.exists() and not folder.exists():  # the new one could not be put in its place
-            old.replace(folder)
-        shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def read_policy(folder: Path) -> Policy:
     """Read what `write_policy` wrote. Checks format, version, hashes, and the name and shape of every tensor."""
     if not folder.is_dir():
         raise DataError("there is no such folder; `saferank fit` writes one.", file=folder)
-    manifest = _read_manifest(folder / MANIFEST)
+    manifest = FORMAT.read(folder / MANIFEST)
     weights, schema_text = (_read_file(folder / name, manifest) for name in (WEIGHTS, SCHEMA))
     try:
         schema = FeatureSchema.from_json(json.loads(schema_text))
@@ -81,11 +67,7 @@ def read_policy(folder: Path) -> Policy:
 
 def is_model(folder: Path) -> bool:
     """Whether this is a folder that `write_policy` wrote, of whatever version."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    return FORMAT.is_of(folder / MANIFEST)
 
 
 def check_model_folder(folder: Path) -> None:
@@ -93,21 +75,6 @@ def check_model_folder(folder: Path) -> None:
     if folder.exists() and not is_model(folder):
         raise UsageError(f"{folder} is there already, and is no model; name another folder.")
     check_parents(folder, "folder")
-
-
-def _read_manifest(file: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads(file.read_bytes())
-    except FileNotFoundError as error:
-        raise DataError("there is no such file: not a folder that `saferank fit` wrote?", file=file) from error
-    except ValueError as error:
-        raise DataError(f"is not JSON ({error}); {AGAIN}.", file=file) from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise DataError("was not written by `saferank fit`; name the folder of a model.", file=file)
-    if manifest.get("version") != VERSION:
-        message = f"has version {manifest.get('version')}, but this saferank reads {VERSION}; fit anew."
-        raise DataError(message, file=file)
-    return manifest
 
 
 def _read_file(file: Path, manifest: dict[str, Any]) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from saferank.data.output_path import check_parents
+from saferank.data.output_path import check_parents, whole_file
 from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 from saferank.policy.policy import Policy
@@ -65,18 +63,11 @@ def output_schema(serve_as: ServeAs) -> pa.Schema:
 def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> int:
     """Write the tables one after the other, whole or not at all, as the name's end says; return the number of rows."""
     check_output(out)
-    unfinished = out.with_name(f"{out.name}.{os.getpid()}.unfinished")
     rows = 0
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with WRITERS[out.suffix](unfinished, schema) as writer:
-            for table in tables:
-                writer.write_table(table)
-                rows += len(table)
-        unfinished.replace(out)
-    finally:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
-            unfinished.unlink()
+    with whole_file(out) as unfinished, WRITERS[out.suffix](unfinished, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+            rows += len(table)
     return rows
 
 

@@ -5,10 +5,11 @@ All pieces take plain text and escape it; only `section`, `folded` and `page` ta
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+
+from saferank.data.output_path import whole_file
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5c6470; --page: #fff; --card: #f5f6f8; --line: #dfe2e7;
@@ -69,14 +70,8 @@ def page(title: str, body: Iterable[str], *, style: str = "") -> str:
 
 def write_page(text: str, path: str | Path) -> None:
     """Write the page, whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
-    try:
+    with whole_file(Path(path)) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def section(name: str, title: str, *body: str) -> str:

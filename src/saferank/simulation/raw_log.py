@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.data.log_statistics import LoggedRankings, LogStatistics
+from saferank.data.output_path import whole_file
 from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 from saferank.simulation.click_model import PositionBasedModel
@@ -59,21 +59,16 @@ def write_raw_log(
     query_ids = data.query_ids if data.query_ids is not None else np.char.add("q", np.arange(data.queries).astype(str))
     names = pa.array(query_ids, pa.string()), _document_ids(data)
     path = Path(path)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
     try:
-        with pq.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer:
+        with whole_file(path) as unfinished, pq.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer:
             for first in range(0, interactions, group):
                 size = min(group, interactions - first)
                 log = _draw(simulator, size, rng)
                 writer.write_table(_table(log, first, interactions, data.offsets, *names))
                 if progress is not None:
                     progress(size)
-        unfinished.replace(path)
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror or error}.", file=path) from error
-    finally:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
-            unfinished.unlink()
     return simulator.statistics()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from saferank.data.output_path import whole_file
+
 
 def save_checkpoint(path: Path, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
     """Write tensors and a JSON-able state in one file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, {"state": json.dumps(state)})
-    temporary.replace(path)
+    whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    with whole_file(path) as unfinished:
+        save_file(whole, unfinished, {"state": json.dumps(state)})
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
