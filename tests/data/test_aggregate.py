@@ -15,7 +15,7 @@ from saferank.data.aggregated_log import PARTS, AggregatedLog
 from saferank.data.click_log import open_log
 from saferank.data.group_by import impression_counts, interactions_of, pattern_counts, ranking_counts
 from saferank.data.load_log import load_log
-from saferank.data.log_source import fetch, quietly
+from saferank.data.log_source import fetch, kept, quietly
 from saferank.data.split import HashSplit, Split, TimeSplit
 from saferank.errors import DataError
 
@@ -181,6 +181,20 @@ def test_no_repeated_document_goes_unsuspected(tmp_path: Path, engine: str, last
     assert len(suspects) < 20
 
 
+def test_suspects_that_show_no_document_twice_are_counted_like_others(tmp_path: Path) -> None:
+    """With twenty different documents nearly one in eleven has two slots alike; no bad rows are looked for."""
+    shown = [{"impression_id": place // 20, "query_id": "q", "document_id": f"d{place}", "position": place % 20 + 1,
+              "click": 0} for place in range(10_000)]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(shown), tmp_path / "log.parquet")
+    log = open_log(tmp_path / "log.parquet")
+    found = interactions_of(log.table, HashSplit(), 10, last=20, engine="duckdb")
+    suspects = fetch(found.filter(found["suspect"]))
+    assert abs(len(suspects) - 500 * 190 / 2**11) < 5 * np.sqrt(500 * 190 / 2**11)
+    said: list[str] = []
+    assert sum(aggregate(log, progress=said.append).patterns["interactions"].to_pylist()) == 500
+    assert "Looking for bad rows" not in said
+
+
 @pytest.mark.parametrize("engine", ["duckdb", ""])
 @pytest.mark.parametrize("last", [9, 20, 21, 80])
 @pytest.mark.parametrize("change", [{"query_id": "other", "position": 1}, {}], ids=["two queries", "position twice"])
@@ -219,3 +233,17 @@ def test_progress_is_told(tmp_path: Path) -> None:
         "Counting sets of clicks",
         "Counting what was shown and clicked",
     ]
+
+
+def test_only_duckdb_keeps_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other engines run the query anew: not all of them have temporary tables."""
+    connection = ibis.duckdb.connect()
+    with quietly():
+        table = connection.create_table("log", ibis.memtable(pa.table({"x": [1, 2]})))
+    query = table.filter(table["x"] > 1)
+    with kept(query) as found:
+        assert not found.equals(query)
+        assert fetch(found)["x"].to_pylist() == [2]
+    monkeypatch.setattr(type(connection), "name", "postgres")
+    with kept(query) as found:
+        assert found is query

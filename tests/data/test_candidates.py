@@ -185,7 +185,10 @@ def test_bad_files(tmp_path: Path) -> None:
     fails(tmp_path / "*.parquet", r"\*.parquet: no file matches this pattern; check the path")
     fails(tmp_path, r"has no file in it that ends in .parquet, .csv, .csv.gz")
     (tmp_path / "text.parquet").write_text("hello")
-    fails(tmp_path / "text.parquet", r"text.parquet: cannot be read \(")
+    fails(
+        tmp_path / "text.parquet",
+        r"text.parquet: cannot be read \(.*[^.]\); correct it: Parquet, or CSV if its name ends in .csv.",
+    )
     (tmp_path / "ragged.csv").write_text("query_id,document_id,x\n1,2,3\n1,2\n")
     fails(tmp_path / "ragged.csv", r"ragged.csv: cannot be read \(")
     pq.write_table(pa.table({"query_id": ["a"], "x": [1]}), tmp_path / "c.parquet")

@@ -77,7 +77,8 @@ class _Stream:
         except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
             if "conversion error" in str(error):
                 _refuse_text(file, {*self.numbers, *(self.names or ())})
-            raise DataError(f"cannot be read ({error}).", file=file) from error
+            told = f"cannot be read ({str(error).rstrip('.')}); correct it: Parquet, or CSV if its name ends in .csv."
+            raise DataError(told, file=file) from error
 
     def _parquet(self, file: Path) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(file, pre_buffer=False) as reader:  # what it buffers ahead, Arrow keeps to the end
