@@ -15,7 +15,7 @@ from saferank.data.aggregated_log import PARTS, AggregatedLog
 from saferank.data.click_log import open_log
 from saferank.data.group_by import impression_counts, interactions_of, pattern_counts, ranking_counts
 from saferank.data.load_log import load_log
-from saferank.data.log_source import fetch, kept, quietly
+from saferank.data.log_source import fetch, quietly, run_once
 from saferank.data.split import HashSplit, Split, TimeSplit
 from saferank.errors import DataError
 
@@ -241,9 +241,9 @@ def test_only_duckdb_keeps_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     with quietly():
         table = connection.create_table("log", ibis.memtable(pa.table({"x": [1, 2]})))
     query = table.filter(table["x"] > 1)
-    with kept(query) as found:
+    with run_once(query) as found:
         assert not found.equals(query)
         assert fetch(found)["x"].to_pylist() == [2]
     monkeypatch.setattr(type(connection), "name", "postgres")
-    with kept(query) as found:
+    with run_once(query) as found:
         assert found is query

@@ -32,7 +32,7 @@ from saferank.data.log_checks import (
     not_shown,
     without,
 )
-from saferank.data.log_source import fetch, kept
+from saferank.data.log_source import fetch, run_once
 from saferank.data.split import HashSplit, Split, TimeSplit
 from saferank.errors import DataError, UsageError
 
@@ -196,7 +196,7 @@ def _count(
     split = split.fitted(log, source)
     tell("Looking at every impression")
     tables = {}
-    with kept(interactions_of(log, split, cutoff, last=last, engine=log.get_backend().name)) as interactions:
+    with run_once(interactions_of(log, split, cutoff, last=last, engine=log.get_backend().name)) as interactions:
         if not checked and _any_bad(log, interactions):
             return None
         tell("Counting sets of clicks")

@@ -34,7 +34,7 @@ def interactions_of(log: ir.Table, split: Split, cutoff: int, *, last: int, engi
     if engine == "duckdb":  # the others have an empty list for no click, not null
         clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
     found = found.mutate(part=split.part(found), clicked=clicked)
-    return found.select("impression_id", *_keys(found), *({"counted"} & set(metrics)), "bad", "suspect")
+    return found.select("impression_id", *_keys(found), *(["counted"] if last > cutoff else []), "bad", "suspect")
 
 
 def pattern_counts(interactions: ir.Table) -> ir.Table:

@@ -76,7 +76,7 @@ def fetch(expression: ir.Table) -> pa.Table:
 
 
 @contextmanager
-def kept(expression: ir.Table) -> Iterator[ir.Table]:
+def run_once(expression: ir.Table) -> Iterator[ir.Table]:
     """Let DuckDB run a query once for several others to read; other engines run it each time."""
     connection = expression.get_backend()
     if connection.name != "duckdb":
