@@ -23,21 +23,21 @@ def table(name: str, *rows: tuple[Any, ...]) -> pa.Table:
 LOG = AggregatedLog(
     table(
         "impressions",
-        ("train", "q", "a", 1, 5, 2),
-        ("train", "q", "a", 2, 3, 0),
-        ("train", "q", "z", 2, 5, 1),  # no features
-        ("train", "p", "a", 1, 1, 1),
-        ("certify", "q", "b", 1, 4, 4),
-        ("validation", "r", "a", 1, 9, 9),  # no such query
+        ("train", 0, "q", "a", 1, 5, 2),
+        ("train", 0, "q", "a", 2, 3, 0),
+        ("train", 0, "q", "z", 2, 5, 1),  # no features
+        ("train", 0, "p", "a", 1, 1, 1),
+        ("certify", 0, "q", "b", 1, 4, 4),
+        ("validation", 0, "r", "a", 1, 9, 9),  # no such query
     ),
     table(
         "patterns",
-        ("train", "phone", "q", ["a", "z"], 1),
-        ("train", None, "q", ["a"], 1),
-        ("train", None, "q", [], 6),
-        ("train", None, "p", ["a"], 1),
-        ("certify", None, "q", ["b"], 4),
-        ("validation", None, "r", ["a"], 9),
+        ("train", 0, "phone", None, "q", ["a", "z"], None, 1),
+        ("train", 0, None, None, "q", ["a"], None, 1),
+        ("train", 0, None, None, "q", [], None, 6),
+        ("train", 0, None, None, "p", ["a"], None, 1),
+        ("certify", 0, None, None, "q", ["b"], None, 4),
+        ("validation", 0, None, None, "r", ["a"], None, 9),
     ),
     {"cutoff": 2, "source": "log.parquet"},
 )

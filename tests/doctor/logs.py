@@ -32,8 +32,10 @@ def aggregated(
                 shown[part, query, document, rank] += 1
                 clicks[part, query, document, rank] += document in chosen
     tables = {
-        "impressions": [(*key, count, clicks[key]) for key, count in shown.items()],
-        "patterns": [(part, None, query, list(chosen), n) for (part, query, chosen), n in patterns.items()],
+        "impressions": [(key[0], 0, *key[1:], count, clicks[key]) for key, count in shown.items()],
+        "patterns": [
+            (part, 0, None, None, query, list(chosen), None, n) for (part, query, chosen), n in patterns.items()
+        ],
         "rankings": [(p, q, list(ranking), list(chosen), n) for (p, q, ranking, chosen), n in whole.items()],
     }
     made = {

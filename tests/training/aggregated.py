@@ -19,6 +19,7 @@ def aggregated_log(data: RankingData, parts: Mapping[str, LogStatistics]) -> Agg
         document, rank = np.nonzero(log.shown)
         columns = {
             "part": [name] * len(document),
+            "period": [0] * len(document),
             "query_id": data.query_ids[data.query_of_document[document]],
             "document_id": data.document_ids[document],
             "position": rank + 1,
@@ -29,9 +30,12 @@ def aggregated_log(data: RankingData, parts: Mapping[str, LogStatistics]) -> Agg
         issued = np.flatnonzero(log.interactions)
         columns = {
             "part": [name] * len(issued),
+            "period": [0] * len(issued),
             "segment": [None] * len(issued),
+            "unit": [None] * len(issued),
             "query_id": data.query_ids[issued],
             "clicked": [[]] * len(issued),
+            "rewards": [None] * len(issued),
             "interactions": log.interactions[issued],
         }
         patterns.append(_table("patterns", columns))

@@ -227,7 +227,8 @@ def _impressions(wide: pa.Table) -> pa.Table:
     def rows(place: int) -> pa.Table:
         shown, clicked = wide[f"shown_{place}"], wide[f"clicked_{place}"]
         part = pa.repeat(pa.scalar(PARTS[place]), len(wide))
-        table = pa.table([part, *keys, shown, clicked], schema=SCHEMAS["impressions"])
+        period = pa.repeat(pa.scalar(0, pa.int32()), len(wide))
+        table = pa.table([part, period, *keys, shown, clicked], schema=SCHEMAS["impressions"])
         return table.filter(pc.greater(shown, 0))
 
     with ThreadPoolExecutor() as threads:
@@ -238,9 +239,12 @@ def _patterns(counts: pa.Table) -> pa.Table:
     segment = counts["segment"] if "segment" in counts.column_names else pa.nulls(len(counts), pa.string())
     columns = [
         _names(counts["part"]),
+        pa.repeat(pa.scalar(0, pa.int32()), len(counts)),
         segment,
+        pa.nulls(len(counts), pa.string()),
         counts["query"].cast(pa.string()),
         counts["clicked"].cast(pa.list_(pa.string())),
+        pa.nulls(len(counts), pa.list_(pa.float64())),
     ]
     return pa.table([*columns, counts["interactions"]], schema=SCHEMAS["patterns"])
 

@@ -21,12 +21,13 @@ from saferank.data.output_path import whole_folder
 from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 
-FORMAT = FileFormat("saferank-statistics", 1, "aggregate", "aggregate the log again")
+FORMAT = FileFormat("saferank-statistics", 2, "aggregate", "aggregate the log again")
 PARTS = ("train", "validation", "certify")
 SCHEMAS = {
     "impressions": pa.schema(
         [
             ("part", pa.string()),
+            ("period", pa.int32()),
             ("query_id", pa.string()),
             ("document_id", pa.string()),
             ("position", pa.int32()),
@@ -37,9 +38,12 @@ SCHEMAS = {
     "patterns": pa.schema(
         [
             ("part", pa.string()),
+            ("period", pa.int32()),
             ("segment", pa.string()),
+            ("unit", pa.string()),
             ("query_id", pa.string()),
             ("clicked", pa.list_(pa.string())),
+            ("rewards", pa.list_(pa.float64())),
             ("interactions", pa.int64()),
         ]
     ),
@@ -52,8 +56,23 @@ SCHEMAS = {
             ("interactions", pa.int64()),
         ]
     ),
+    "sample": pa.schema(
+        [
+            ("part", pa.string()),
+            ("period", pa.int32()),
+            ("unit", pa.string()),
+            ("impression", pa.int64()),
+            ("query_id", pa.string()),
+            ("document_id", pa.string()),
+            ("position", pa.int32()),
+            ("click", pa.int8()),
+        ]
+    ),
 }
-"""Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click."""
+"""Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click; `rewards`
+are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
+everywhere in a log without timestamps; `unit` is null unless the log was aggregated with one."""
+OPTIONAL_TABLES = ("rankings", "sample")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +81,8 @@ class AggregatedLog:
 
     `impressions`: how often each (query, document, position) was shown and clicked. `patterns`: how often each set
     of documents was clicked together. `rankings` (None unless asked for): how often each whole ranking was shown.
-    Each row belongs to one part: `train`, `validation` or `certify`.
+    `sample`: all rows of a bounded number of impressions, drawn by the hash of their ids. Each row belongs to one part
+    (`train`, `validation` or `certify`) and one period (see `periods`).
     """
 
     impressions: pa.Table
@@ -70,6 +90,12 @@ class AggregatedLog:
     manifest: dict[str, Any]
     """Where it came from, and how it was cut and split."""
     rankings: pa.Table | None = None
+    sample: pa.Table | None = None
+
+    @property
+    def periods(self) -> list[tuple[str, str]]:
+        """First and last moment of each period (a day, or shorter if the log is short); empty without timestamps."""
+        return [(str(first), str(last)) for first, last in self.manifest.get("periods") or []]
 
     @property
     def cutoff(self) -> int:
@@ -111,13 +137,21 @@ class AggregatedLog:
         place = places.of_pairs(rows["query_id"].take(pa.array(owner)), clicked.flatten())
         known = place >= 0
         kept = np.bincount(owner[known], minlength=len(rows))
-        segment = rows["segment"]
+        segment, unit = rows["segment"], rows["unit"]
+        rewards = None
+        if rows["rewards"].null_count < len(rows):
+            rewards = rows["rewards"].combine_chunks().flatten().to_numpy(zero_copy_only=False)[known]
         return ClickPatterns(
             query=query,
             bounds=np.concatenate([[0], np.cumsum(kept)]),
             documents=place[known],
             interactions=rows["interactions"].to_numpy(),
             segment=None if segment.null_count == len(rows) else np.array(segment.fill_null("").to_pylist(), np.str_),
+            period=rows["period"].to_numpy().astype(np.int64),
+            unit=None
+            if unit.null_count == len(rows)
+            else unit.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64),
+            rewards=rewards,
         )
 
     def missing_pairs(self, data: RankingData) -> pa.Table:
@@ -146,7 +180,7 @@ class AggregatedLog:
         tables: dict[str, pa.Table] = {}
         for name, schema in SCHEMAS.items():
             file = folder / f"{name}.parquet"
-            if name == "rankings" and not file.exists():
+            if name in OPTIONAL_TABLES and not file.exists():
                 continue
             try:
                 table = pq.read_table(file, partitioning=None)

@@ -28,6 +28,12 @@ class ClickPatterns:
     """How often each pattern was seen."""
     segment: NDArray[np.str_] | None = None
     """Value of the segment column, if the log was aggregated with one."""
+    period: NDArray[np.int64] | None = None
+    """Period of each pattern, if they are told apart."""
+    unit: NDArray[np.int64] | None = None
+    """Number of the user or session of each pattern, if the log was aggregated with such units."""
+    rewards: NDArray[np.float64] | None = None
+    """Reward of each click, beside `documents`; 1 each if None."""
 
     def __post_init__(self) -> None:
         for name in ("query", "bounds", "documents", "interactions"):
@@ -41,8 +47,15 @@ class ClickPatterns:
         bad = np.flatnonzero(self.interactions < 1)
         if len(bad):
             raise DataError(f"got {self.interactions[bad[0]]}, but a pattern was seen at least once.", row=int(bad[0]))
-        if self.segment is not None and len(self.segment) != len(self.query):
-            raise DataError(f"{len(self.segment)} segments for {len(self.query)} patterns.")
+        for name, wanted in (
+            ("segment", self.query),
+            ("period", self.query),
+            ("unit", self.query),
+            ("rewards", self.documents),
+        ):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(wanted):
+                raise DataError(f"{len(values)} values of {name} for {len(wanted)}.")
 
     @classmethod
     def of_rankings(cls, rankings: LoggedRankings, offsets: NDArray[np.int64]) -> ClickPatterns:
@@ -78,11 +91,16 @@ class ClickPatterns:
             documents=self.documents[np.repeat(chosen, lengths)],
             interactions=self.interactions[chosen],
             segment=None if self.segment is None else self.segment[chosen],
+            period=None if self.period is None else self.period[chosen],
+            unit=None if self.unit is None else self.unit[chosen],
+            rewards=None if self.rewards is None else self.rewards[np.repeat(chosen, lengths)],
         )
 
     def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Return for each pattern the sum of the clicked documents' values (one value a row of the features)."""
+        """Return for each pattern the sum over its clicks of the document's value (times the click's reward)."""
         pattern = np.repeat(np.arange(self.patterns), np.diff(self.bounds))
         weights = np.asarray(values, np.float64)[self.documents]
+        if self.rewards is not None:
+            weights = weights * self.rewards
         sums: NDArray[np.float64] = np.bincount(pattern, weights, self.patterns).astype(np.float64, copy=False)
         return sums
