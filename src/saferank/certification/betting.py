@@ -49,19 +49,6 @@ def spread_bets(fractions: int = 64, least: float = 1e-6) -> Bets:
     return Bets(grid, np.full(fractions, 1.0 / fractions))
 
 
-def planned_bets(interactions: int, variance: float, low: float, delta: float) -> Bets:
-    """Put most of the capital where it grows fastest after about so many interactions of about this variance.
-
-    The best fraction to doubt a mean near 0 is then sqrt(2 ln(1/delta) / (N V)) * -low. Both numbers are guesses from
-    elsewhere, such as the validation part: wrong ones cost width, never validity. A tenth stays spread out evenly.
-    """
-    even = spread_bets()
-    scale = math.sqrt(2.0 * math.log(1.0 / delta) / max(interactions * variance, 1e-300)) * max(-low, 1e-300)
-    distance = np.log(even.fractions / min(max(scale, even.fractions[0]), even.fractions[-1]))
-    near = np.exp(-0.5 * np.square(distance / 0.6))
-    return Bets(even.fractions, 0.9 * near / near.sum() + 0.1 * even.shares)
-
-
 def betting(differences: Differences, delta: float, bets: Bets | None = None) -> float:
     """Return the least mean that the bets do not rule out at level delta.
 
@@ -77,7 +64,7 @@ def betting(differences: Differences, delta: float, bets: Bets | None = None) ->
     # The root lies between low, where the capital is infinite, and the mean, where no bet has won: log(1 + x) <= x.
     # Regula falsi with halving (Illinois), so that both ends close in on it.
     bottom, top, above, below = low, mean, math.inf, -goal
-    error = math.sqrt(differences.variance / differences.interactions) if differences.interactions > 1 else 0.0
+    error = differences.standard_error if differences.terms > 1 else 0.0
     guess = mean - max(3.0 * error, 1e-6 * (mean - low))
     for _ in range(200):
         if not bottom < guess < top:
@@ -106,7 +93,7 @@ def condense(differences: Differences, *, most: int = 1 << 13, spacing: float = 
     Each count is split over the two neighbouring points of a grid so that its mean stays: log(1 + f x) is concave, so
     that can only lower the logarithm of the capital, and by some spacing^2/8 of its growth.
     """
-    if len(differences.values) <= most:
+    if len(differences.values) <= most or differences.sizes is not None:
         return differences
     centre, scale = differences.mean, math.sqrt(differences.variance)
     place = np.floor(np.arcsinh((differences.values - centre) / scale) / spacing).astype(np.int64)
@@ -129,7 +116,8 @@ def _log_capital(differences: Differences, mean: float, bets: Bets, goal: float)
         each = np.log(bets.shares)
         for start in range(0, len(differences.values), BLOCK):
             part = slice(start, start + BLOCK)
-            gain = (differences.values[part] - mean) / (mean - differences.low)
+            expected = mean if differences.sizes is None else mean * differences.sizes[part]
+            gain = (differences.values[part] - expected) / ((mean - differences.low) * differences.largest_size)
             each += counts[part] @ np.log1p(np.multiply.outer(gain, bets.fractions))
     largest = float(each.max())
     if math.isinf(largest):

@@ -16,6 +16,7 @@ import numpy as np
 from saferank._student_t import t_quantile
 from saferank.certification.betting import betting
 from saferank.certification.differences import Differences
+from saferank.certification.one_look import one_look
 from saferank.errors import UsageError
 
 Constant = Literal["paper", "proven"]
@@ -65,10 +66,10 @@ def student_t(differences: Differences, delta: float) -> float:
 
     Asymptotic: right for many interactions, with no promise for how many. Heavy weights need most.
     """
-    n = differences.interactions
+    n = differences.terms
     if n < 2:
         return differences.low
-    width = t_quantile(1.0 - delta, n - 1) * math.sqrt(differences.variance / n)
+    width = t_quantile(1.0 - delta, n - 1) * differences.standard_error
     return max(differences.low, differences.mean - width)
 
 
@@ -87,12 +88,12 @@ class Bound:
     any_time: bool
     """Whether it holds at all looks together, so that one may look every day and stop when it pleases."""
     assumptions: tuple[str, ...]
+    units: bool = True
+    """Whether it can take terms of several interactions each."""
 
 
 INDEPENDENT = "interactions are independent, and their queries come as they will after deployment"
 POSITION_BASED = "clicks are position-based: P(click) = examination of the rank times relevance of the document"
-NORMAL = "so many interactions that their mean is normal"
-THEOREM_1 = "the constant of the paper's Theorem 1"
 NORMAL = "so many interactions that their mean is normal"
 THEOREM_1 = "the constant of the paper's Theorem 1"
 MIX = "the promise is about the queries as they were issued in the held-out part"
@@ -100,21 +101,27 @@ MIX = "the promise is about the queries as they were issued in the held-out part
 BOUNDS = {
     bound.name: bound
     for bound in (
+        Bound("one-look", one_look, True, False, (INDEPENDENT, POSITION_BASED)),
         Bound("betting", betting, True, True, (INDEPENDENT, POSITION_BASED)),
-        Bound("empirical-bernstein", empirical_bernstein, True, False, (INDEPENDENT, POSITION_BASED)),
-        Bound("divergence", divergence_bound, True, False, (MIX, POSITION_BASED)),
-        Bound("divergence-paper", _paper, False, False, (MIX, POSITION_BASED, THEOREM_1)),
+        Bound("empirical-bernstein", empirical_bernstein, True, False, (INDEPENDENT, POSITION_BASED), False),
+        Bound("divergence", divergence_bound, True, False, (MIX, POSITION_BASED), False),
+        Bound("divergence-paper", _paper, False, False, (MIX, POSITION_BASED, THEOREM_1), False),
         Bound("student-t", student_t, False, False, (INDEPENDENT, POSITION_BASED, NORMAL)),
     )
 }
 """By name; `divergence-paper` and `student-t` are for comparison and promise nothing."""
 
 
-def interval(differences: Differences, delta: float, bound: str) -> tuple[float, float]:
-    """Return a lower and an upper bound, each at level delta; the upper one knows no clipping of rho_0."""
+def check_bound(bound: str, delta: float) -> None:
+    """Raise if there is no such bound, or delta is no chance."""
     if bound not in BOUNDS:
         raise UsageError(f"bound '{bound}' is unknown; choose one of: {', '.join(BOUNDS)}.")
     if not 0.0 < delta < 1.0:
         raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {delta}.")
+
+
+def interval(differences: Differences, delta: float, bound: str) -> tuple[float, float]:
+    """Return a lower and an upper bound, each at level delta."""
+    check_bound(bound, delta)
     lower = BOUNDS[bound].lower
     return lower(differences, delta), -lower(differences.negated(), delta)

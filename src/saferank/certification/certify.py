@@ -1,47 +1,54 @@
-"""Decide on held-out interactions whether a policy may replace the one that made the log."""
+"""Decide on held-out interactions whether a new ranker may replace the one that made the log."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from statistics import NormalDist
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from saferank import __version__
-from saferank.certification.betting import Bets, betting, planned_bets, spread_bets
-from saferank.certification.bounds import BOUNDS, interval
-from saferank.certification.certificate import BoundRow, Certificate, SegmentRow, Verdict
-from saferank.certification.checks import (
-    check_effective_clicks,
-    check_same_ranker,
-    check_support,
-    check_untouched,
+from saferank.certification.bounds import BOUNDS, check_bound
+from saferank.certification.certificate import (
+    BoundRow,
+    Certificate,
+    CurveRow,
+    Needed,
+    SegmentRow,
+    Verdict,
 )
-from saferank.certification.differences import Differences, paired_differences
-from saferank.data.aggregated_log import AggregatedLog
-from saferank.data.click_patterns import ClickPatterns
-from saferank.data.ranking_data import RankingData, content_hash
+from saferank.certification.checks import check_effective_clicks, check_features, check_known_ranker
+from saferank.certification.comparison import Comparison
+from saferank.certification.curves import OTHER_POWERS, UNCHECKED, Curves, curves_for
+from saferank.certification.held_out import all_pairs, held_out
+from saferank.certification.log_doubts import log_doubts
+from saferank.certification.new_ranker import NewRanker
+from saferank.data.aggregated_log import AggregatedLog, Places
+from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
-from saferank.policy.policy import Policy
-from saferank.policy.serve import ServeAs, served_exposure
-from saferank.propensity.logging_exposure import (
-    cautious_logging_exposure,
-    estimated_logging_exposure,
-    known_logging_exposure,
-)
+from saferank.plackett_luce import placement
 
 Floats = NDArray[np.float64]
 DIAL = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 LEARNING_PARTS = ("train", "validation")
-EXAMINATION = "the examination of the ranks is as the model has it"
+WEIGHTS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+"""Limits of a weight to choose from."""
+DEFAULT_WEIGHT = 100.0
+"""Where the validation part is too small to choose."""
+POWER = 0.8
+"""Chance with which `Needed` interactions decide."""
+NEW_QUERIES = 0.001
+"""Share of the held-out interactions from which new queries are reported apart."""
+
+EXAMINATION = "the examination of the ranks is as the log tells it, within its confidence set"
+GIVEN = "the examination of the ranks is as it was given, within the range stated"
 KNOWN = "the logging policy is Plackett-Luce with the scores given"
-COUNTED = (
-    "the logging exposure was counted in the parts that training used: with few interactions a query it is rough, and "
-    "where training took advantage of its errors the bound is too high"
-)
+STABLE = "the relevance of a document did not change while the ranker changed"
+WITHIN = "the relevance of a document did not change within a period"
 
 
 @dataclass(frozen=True)
@@ -51,171 +58,118 @@ class CertifySettings:
     delta: float = 0.05
     tolerance: float = 0.0
     """Loss in clicks per interaction that is still accepted."""
-    bound: str = "betting"
-    serve_as: ServeAs = "deterministic"
+    bound: str = "one-look"
     clip: float = 0.0
     """Logging exposure is raised to this at least: lowers the estimate, and its variance."""
+    most_weight: float | None = None
+    """Limit of a click's weight; chosen on the validation part if None."""
+    trust_examination: bool = False
+    """Whether a given curve is believed where the log cannot check it."""
+    spent: float = 1.0
+    """Share of delta for this look: see `Ledger`."""
+    look: int = 1
+    details: bool = True
+    """Whether to work out all that is not needed for the verdict: other bounds, curves, deltas, segments."""
 
     def __post_init__(self) -> None:
-        if self.bound not in BOUNDS:
-            raise UsageError(f"bound '{self.bound}' is unknown; choose one of: {', '.join(BOUNDS)}.")
-        if not 0.0 < self.delta < 1.0:
-            raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {self.delta}.")
+        check_bound(self.bound, self.delta)
         if not 0.0 <= self.tolerance < math.inf:
             raise UsageError(f"tolerance is a loss that is accepted, from 0 up; got {self.tolerance}.")
-
-
-@dataclass(frozen=True, eq=False)
-class Weighing:
-    """How held-out clicks are weighed: fixed before any of them is looked at, and the same at every look."""
-
-    exposure: Floats
-    logging_exposure: Floats
-    examination: Floats
-    kind: str
-    """`known` or `counted`."""
-    plain_exposure: Floats
-    """Logging exposure for the upper bound: as counted, without caution. The same where it is known."""
-    ever_shown: NDArray[np.bool_]
-    """Documents that the log can say something about."""
-    bets: Bets
-
-    def differences(self, patterns: ClickPatterns, offsets: NDArray[np.int64], clip: float) -> Differences:
-        """Return the differences of these interactions, not too large in expectation: for a lower bound."""
-        return paired_differences(patterns, offsets, self.exposure, self.logging_exposure, self.examination, clip=clip)
-
-    def interval(
-        self, patterns: ClickPatterns, offsets: NDArray[np.int64], settings: CertifySettings
-    ) -> Callable[[float, str], tuple[float, float]]:
-        """Return the function from delta and the name of a bound to the lower and the upper bound.
-
-        The upper one takes exposure as it was counted, whose inverse is not too small in expectation.
-        """
-        cautious = self.differences(patterns, offsets, settings.clip)
-        plain = replace(self, logging_exposure=self.plain_exposure).differences(patterns, offsets, settings.clip)
-        return lambda delta, bound: (
-            bounds_of(cautious, delta, bound, self.bets)[0],
-            bounds_of(plain, delta, bound, self.bets)[1],
-        )
-
-
-def weigh(
-    policy: Policy,
-    log: AggregatedLog,
-    data: RankingData,
-    settings: CertifySettings,
-    *,
-    logging_scores: NDArray[np.float32] | None = None,
-) -> Weighing:
-    """Fix how clicks will be weighed, from the policies and the parts of the log that training used.
-
-    Where the scores of the logging policy are not known, its exposure is counted in those parts, cautiously: see
-    `cautious_logging_exposure`. The validation part also tells how to bet: about how large the variance is.
-    """
-    if log.cutoff != policy.cutoff:
-        raise UsageError(
-            f"the log is counted for {log.cutoff} ranks, but the model is for {policy.cutoff}; aggregate it with that "
-            "cutoff."
-        )
-    exposure = served_exposure(policy.scores(data), data.offsets, policy.examination, settings.serve_as)
-    counts = log.statistics(LEARNING_PARTS, data)
-    if logging_scores is None:
-        kind, logging_exposure = "counted", cautious_logging_exposure(counts, policy.examination)
-        plain = estimated_logging_exposure(counts, policy.examination)
-        plain = np.where(plain > 0, plain, logging_exposure)
-        ever_shown = counts.impressions > 0
-    else:
-        kind, logging_exposure = "known", known_logging_exposure(logging_scores, data.offsets, policy.examination)
-        plain, ever_shown = logging_exposure, logging_exposure > 1e-9
-    weighing = Weighing(exposure, logging_exposure, policy.examination, kind, plain, ever_shown, spread_bets())
-    rehearsal = weighing.differences(log.click_patterns("validation", data), data.offsets, settings.clip)
-    held_out = log.manifest.get("parts", {}).get("certify", {}).get("interactions") or rehearsal.interactions
-    variance = rehearsal.variance if rehearsal.interactions > 1 else 1.0
-    return replace(weighing, bets=planned_bets(int(held_out), max(variance, 1e-12), rehearsal.low, settings.delta))
+        if self.clip < 0.0:
+            raise UsageError(f"got clip {self.clip}, but an exposure to clip up to cannot be negative.")
+        if self.most_weight is not None and not self.most_weight >= 1.0:
+            raise UsageError(f"got a most weight of {self.most_weight}, but it must be 1 or more.")
 
 
 def certify(
-    policy: Policy,
+    ranker: NewRanker,
     log: AggregatedLog,
-    data: RankingData,
     settings: CertifySettings = CertifySettings(),  # noqa: B008 (frozen)
     *,
+    examination: Floats | None = None,
     logging_scores: NDArray[np.float32] | None = None,
-    weighing: Weighing | None = None,
 ) -> Certificate:
     """Return the verdict on the part `certify` of the log.
 
     DEPLOY if the improvement is at least -tolerance, with confidence 1 - delta; KEEP if it is below, with the same
-    confidence; MORE DATA otherwise. Raises `Refused` where no guarantee can be given. `weighing`: as it was at the
-    first look, if the log has been looked at before.
+    confidence; MORE DATA otherwise. Raises `Refused` where no guarantee can be given. `examination`: a curve that the
+    caller gives; left out, it is estimated from the parts that are not held out. `logging_scores`: one for each row
+    of `ranker.data`, of the Plackett-Luce policy that made the log, if they are known.
     """
-    check_untouched(policy.manifest, log.manifest)
-    weighing = weighing or weigh(policy, log, data, settings, logging_scores=logging_scores)
-    held_out = log.statistics("certify", data)
-    if held_out.total_interactions == 0:
-        raise DataError("the part 'certify' of the log has no interaction with these queries.", file=log.source)
-    if logging_scores is None:
-        check_same_ranker(held_out, earlier=log.statistics(LEARNING_PARTS, data), source=log.source)
-    else:
-        chances = known_logging_exposure(logging_scores, data.offsets, [1.0])
-        check_same_ranker(held_out, chances=chances, source=log.source)
-    patterns = log.click_patterns("certify", data)
-    differences = weighing.differences(patterns, data.offsets, settings.clip)
-    issued = np.repeat(held_out.interactions, data.lengths) * weighing.exposure
-    unsupported = float(issued[~weighing.ever_shown].sum() / max(issued.sum(), 1e-300))
-    check_support(unsupported)
-    effective = effective_clicks(held_out.clicks, weighing, settings.clip)
-    check_effective_clicks(effective)
-    bounds = weighing.interval(patterns, data.offsets, settings)
-    lower, upper = bounds(settings.delta, settings.bound)
+    for curve in (examination, ranker.examination):
+        if curve is not None and len(curve) != log.cutoff:
+            raise UsageError(
+                f"the log is counted for {log.cutoff} ranks, but the model is for {len(curve)}; aggregate it with that "
+                "cutoff."
+            )
+    pairs = all_pairs(log, ranker.data)
+    doubts = log_doubts(log, known=logging_scores is not None, trust=settings.trust_examination)
+    both = _Rankers.of(ranker, pairs, log.cutoff, logging_scores)
+    learning = held_out(log, LEARNING_PARTS, pairs, by_period=doubts.within_periods)
+    curves = curves_for(learning.statistics(), examination, trust=settings.trust_examination, source=log.source)
+    rehearsal = both.compare(log, ("validation",), pairs, settings, by_period=doubts.by_period)
+    test = both.compare(log, ("certify",), pairs, settings, by_period=doubts.by_period)
+    interactions = test.part.patterns.total_interactions
+    if interactions == 0:
+        raise DataError(
+            "the part 'certify' of the log has no interaction; log more, or split otherwise.", file=log.source
+        )
+    if both.logging_placement is not None:
+        check_known_ranker(test.part, both.logging_placement, log.periods, log.source)
+    missing = _without_features(test, both, curves.curve)
+    if ranker.complete:
+        check_features(missing["clicks"], missing["exposure"], source=log.source)
+    limits = _weight_limits(rehearsal, curves, interactions, settings)
+    guesses = (rehearsal.lower(curves.curve, limits[0]).variance, rehearsal.upper(curves.curve, limits[1])[0].variance)
+    judge = _Judge(test, curves, limits, tuple(guess if guess > 0 else 1.0 for guess in guesses), settings.bound)
+    check_effective_clicks(test.effective_clicks(curves.curve, limits[0]))
+
+    delta = settings.delta * settings.spent
+    lower, worst = judge.lower(delta)
+    upper = judge.upper(delta)
     verdict = decide(lower, upper, settings.tolerance)
+    differences = judge.comparison.lower(curves.curve, limits[0])
+    detailed = _details(judge, settings, learning.query) if settings.details else {}
     return Certificate(
         verdict=verdict,
         improvement=differences.mean,
         lower=lower,
         upper=upper,
         delta=settings.delta,
+        spent=delta,
+        look=settings.look,
         tolerance=settings.tolerance,
         bound=settings.bound,
-        serve_as=settings.serve_as,
-        interactions=differences.interactions,
-        click_rate=float(held_out.clicks.sum() / held_out.total_interactions),
-        needed_interactions=needed_interactions(differences, lower, upper, settings.tolerance)
-        if verdict is Verdict.MORE_DATA
-        else None,
-        logging_exposure=weighing.kind,
-        effective_clicks=effective,
-        unsupported_exposure=unsupported,
+        serve_as=ranker.serve_as,
+        interactions=interactions,
+        click_rate=float(test.part.rewards.sum()) / interactions,
+        logging_exposure="counted" if both.logging_placement is None else "known",
+        strata="query and period" if doubts.by_period else "query",
+        examination={
+            "kind": curves.kind,
+            "unchecked": curves.kind == UNCHECKED,
+            "curve": curves.curve.tolist(),
+            "worst": worst.tolist(),
+        },
+        effective_clicks=test.effective_clicks(curves.curve, limits[0]),
+        unsupported_exposure=test.unsupported(curves.curve),
+        without_features=missing,
+        covers=_covers(log),
         low=differences.low,
         high=differences.high,
-        bounds=tuple(
-            BoundRow(name, *bounds(settings.delta, name), bound.guarantee, bound.any_time)
-            for name, bound in BOUNDS.items()
-        ),
-        delta_dial=tuple((delta, bounds(delta, settings.bound)[0]) for delta in DIAL),
-        segments=segment_rows(patterns, weighing, data.offsets, settings),
-        assumptions=(*BOUNDS[settings.bound].assumptions, EXAMINATION, KNOWN if weighing.kind == "known" else COUNTED),
-        warnings=_warnings(differences, weighing, settings),
-        inputs={
-            "model": {name: policy.manifest.get(name) for name in ("saferank", "files", "settings", "used_parts")},
-            "log": log.manifest,
-            "features": {
-                "source": data.source,
-                "sha256": content_hash(data),
-                "queries": data.queries,
-                "documents": data.documents,
-            },
-        },
+        most_weight=limits[0],
+        standard_error=differences.standard_error,
+        needed=_needed(judge, delta, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
+        unit=log.manifest.get("unit"),
+        reward=(log.manifest.get("reward") or {}).get("column"),
+        doubts=doubts.doubts,
+        assumptions=_assumptions(settings, curves, both.logging_placement is not None, doubts.by_period),
+        warnings=_warnings(settings, curves, missing, ranker),
+        inputs={"model": ranker.description, "log": log.manifest},
         saferank=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
+        **detailed,
     )
-
-
-def bounds_of(differences: Differences, delta: float, bound: str, bets: Bets) -> tuple[float, float]:
-    """Return lower and upper bound; betting with the bets that were fixed beforehand."""
-    if bound != "betting":
-        return interval(differences, delta, bound)
-    return betting(differences, delta, bets), -betting(differences.negated(), delta)
 
 
 def decide(lower: float, upper: float, tolerance: float) -> Verdict:
@@ -225,52 +179,274 @@ def decide(lower: float, upper: float, tolerance: float) -> Verdict:
     return Verdict.KEEP if upper < -tolerance else Verdict.MORE_DATA
 
 
-def needed_interactions(differences: Differences, lower: float, upper: float, tolerance: float) -> int | None:
-    """Return how many held-out interactions would probably decide: widths fall like 1/sqrt(N). None if not to be said.
+@dataclass(frozen=True, eq=False)
+class _Rankers:
+    """The new ranker and, if it is known, the one that made the log, on all pairs."""
 
-    Taken at the estimate itself, which is uncertain: an order of magnitude.
+    placement: Floats
+    logging_placement: Floats | None
+    listed: NDArray[np.bool_]
+    """Pair -> whether the new ranker can show it."""
+    ranked: NDArray[np.bool_]
+    """Query -> whether the new ranker ranks it."""
+
+    @classmethod
+    def of(
+        cls, ranker: NewRanker, pairs: RankingData, cutoff: int, logging_scores: NDArray[np.float32] | None
+    ) -> _Rankers:
+        data = ranker.data
+        query_ids = pa.array(data.query_ids, pa.string())
+        places = Places(pairs)
+        rows = places.of_pairs(
+            query_ids.take(pa.array(data.query_of_document)), pa.array(data.document_ids, pa.string())
+        )
+        chances = np.zeros((pairs.documents, cutoff))
+        chances[rows] = ranker.placement(cutoff)
+        listed = np.zeros(pairs.documents, np.bool_)
+        listed[rows] = True
+        ranked = np.zeros(pairs.queries, np.bool_)
+        ranked[places.of_queries(query_ids)] = True
+        known = None
+        if logging_scores is not None:
+            known = np.zeros((pairs.documents, cutoff))
+            known[rows] = placement(logging_scores, data.offsets, cutoff)
+        return cls(chances, known, listed, ranked)
+
+    def compare(
+        self,
+        log: AggregatedLog,
+        parts: tuple[str, ...],
+        pairs: RankingData,
+        settings: CertifySettings,
+        *,
+        by_period: bool,
+    ) -> Comparison:
+        part = held_out(log, parts, pairs, by_period=by_period)
+        if (log.manifest.get("split") or {}).get("by") == "query" and part.patterns.unit is None:
+            part = replace(part, patterns=replace(part.patterns, unit=part.query[part.patterns.query]))
+        return Comparison(
+            part,
+            self.placement,
+            self.ranked,
+            pairs.offsets,
+            self.logging_placement,
+            clip=settings.clip,
+            most_reward=float((log.manifest.get("reward") or {}).get("most", 1.0)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """The bounds of the improvement, lowest and highest over the curves that it has to hold for."""
+
+    comparison: Comparison
+    curves: Curves
+    limits: tuple[float, float]
+    """Largest weights, for the lower and for the upper bound."""
+    guesses: tuple[float, ...]
+    """Variances of a term, for the two, from other interactions."""
+    bound: str
+
+    def lower(self, delta: float, bound: str | None = None) -> tuple[float, Floats]:
+        """Return the lower bound, and the curve that it is lowest for."""
+        curves = self.curves.around(lambda curve: self.comparison.mean(curve, self.limits[0]), self._curve_delta(delta))
+        found = [self._lower_at(curve, delta, bound) for curve in curves]
+        worst = int(np.argmin(found))
+        return found[worst], curves[worst]
+
+    def upper(self, delta: float, bound: str | None = None) -> float:
+        """Return the upper bound."""
+        curves = self.curves.around(lambda curve: self.comparison.mean(curve, self.limits[1]), self._curve_delta(delta))
+        found = []
+        for curve in curves:
+            differences, constant = self.comparison.upper(curve, self.limits[1])
+            negated = replace(differences.negated(), guess=self.guesses[1])
+            found.append(constant - BOUNDS[bound or self.bound].lower(negated, self._rest(delta)))
+        return max(found)
+
+    def at(self, curve: Floats, delta: float) -> tuple[float, float]:
+        """Return the estimate and its lower bound if this were the curve."""
+        return self.comparison.mean(curve, self.limits[0]), self._lower_at(curve, delta, None)
+
+    def of(self, chosen: NDArray[np.bool_]) -> _Judge:
+        """Return the judge of some of the interactions."""
+        return replace(self, comparison=self.comparison.of(chosen))
+
+    def _lower_at(self, curve: Floats, delta: float, bound: str | None) -> float:
+        differences = replace(self.comparison.lower(curve, self.limits[0]), guess=self.guesses[0])
+        return BOUNDS[bound or self.bound].lower(differences, self._rest(delta))
+
+    def _curve_delta(self, delta: float) -> float:
+        return max(self.curves.share(), 1e-9) * delta
+
+    def _rest(self, delta: float) -> float:
+        return (1.0 - self.curves.share()) * delta
+
+
+def _weight_limits(
+    rehearsal: Comparison, curves: Curves, interactions: int, settings: CertifySettings
+) -> tuple[float, float]:
+    """Choose the limits that give the narrowest bounds on the validation part, for as many interactions as there are.
+
+    They are fixed before the held-out part is looked at, so any choice is allowed.
     """
-    margin = differences.mean + tolerance
-    width = differences.mean - lower if margin > 0 else upper - differences.mean
-    if margin == 0.0 or width / abs(margin) > 1e4:
+    if settings.most_weight is not None:
+        return settings.most_weight, settings.most_weight
+    if BOUNDS[settings.bound].any_time:  # the log may grow between looks, and the weights must not
+        return DEFAULT_WEIGHT, DEFAULT_WEIGHT
+    there = rehearsal.part.patterns.total_interactions
+    if there < 2:
+        return DEFAULT_WEIGHT, DEFAULT_WEIGHT
+    z = NormalDist().inv_cdf(1.0 - settings.delta * settings.spent) * math.sqrt(there / max(interactions, 1))
+    lower, upper = [], []
+    for limit in WEIGHTS:
+        below = rehearsal.lower(curves.curve, limit)
+        above, constant = rehearsal.upper(curves.curve, limit)
+        lower.append(below.mean - z * below.standard_error)
+        upper.append(constant + above.mean + z * above.standard_error)
+    if not np.isfinite([lower, upper]).all():
+        return DEFAULT_WEIGHT, DEFAULT_WEIGHT
+    return WEIGHTS[int(np.argmax(lower))], WEIGHTS[int(np.argmin(upper))]
+
+
+def _without_features(test: Comparison, rankers: _Rankers, curve: Floats) -> dict[str, float]:
+    part = test.part
+    lacking = ~rankers.listed[part.pair] & rankers.ranked[part.query][part.stratum]
+    clicks, examined = part.clicked.sum(axis=1), part.shown @ curve
+    unranked = ~rankers.ranked[part.query]
+    return {
+        "clicks": float(clicks[lacking].sum() / max(clicks.sum(), 1)),
+        "exposure": float(examined[lacking].sum() / max(examined.sum(), 1e-300)),
+        "interactions": float(part.interactions[unranked].sum() / max(part.interactions.sum(), 1)),
+    }
+
+
+def _needed(judge: _Judge, delta: float, tolerance: float, log: AggregatedLog) -> Needed | None:
+    """Widths fall like 1/sqrt(N). None if the estimate is within a standard error of what has to be proven."""
+    lower = judge.comparison.lower(judge.curves.curve, judge.limits[0])
+    above, constant = judge.comparison.upper(judge.curves.curve, judge.limits[1])
+    normal = NormalDist()
+    z = normal.inv_cdf(1.0 - delta) + normal.inv_cdf(POWER)
+    if lower.mean + tolerance > lower.standard_error:
+        margin, error, verdict = lower.mean + tolerance, lower.standard_error, Verdict.DEPLOY
+    elif -(above.mean + constant + tolerance) > above.standard_error:
+        margin, error, verdict = -(above.mean + constant + tolerance), above.standard_error, Verdict.KEEP
+    else:
         return None
-    needed = math.ceil(differences.interactions * (width / margin) ** 2)
-    return needed if needed > differences.interactions else None  # estimate and bound lean to different sides
+    interactions = lower.interactions
+    fewest, most = (
+        max(math.ceil(interactions * (z * error / (margin + sign * error)) ** 2), interactions + 1)
+        for sign in (1.0, -1.0)
+        if margin + sign * error > 0
+    )
+    per_day = _held_out_per_day(log, interactions)
+    days = None if per_day is None else (fewest / per_day, most / per_day)
+    return Needed(fewest, most, verdict.value, days)
 
 
-def effective_clicks(clicks: NDArray[np.int64], weighing: Weighing, clip: float) -> float:
-    """Kish's (sum w)^2 / sum w^2 over the held-out clicks, w = rho/rho_0: how many equal clicks they are worth."""
-    raised = np.maximum(weighing.logging_exposure, clip)
-    weights = np.divide(weighing.exposure, raised, out=np.zeros(len(raised)), where=raised > 0)
-    squares = float(clicks @ np.square(weights))
-    return float(clicks @ weights) ** 2 / squares if squares > 0 else 0.0
+def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
+    period = log.manifest.get("period")
+    if period is None:
+        return None
+    try:
+        first, last = (datetime.fromisoformat(str(moment)) for moment in period)
+        seconds = (last - first).total_seconds()
+    except ValueError:
+        try:
+            seconds = float(period[1]) - float(period[0])
+        except (TypeError, ValueError):
+            return None
+        seconds /= 1000.0 if float(period[1]) > 1e11 else 1.0
+    if (log.manifest.get("split") or {}).get("by") == "time":
+        seconds *= float(log.manifest["split"]["shares"][-1])
+    return interactions / (seconds / 86400.0) if seconds > 0 else None
 
 
-def segment_rows(
-    patterns: ClickPatterns, weighing: Weighing, offsets: NDArray[np.int64], settings: CertifySettings
-) -> tuple[SegmentRow, ...]:
+def _details(judge: _Judge, settings: CertifySettings, seen_queries: NDArray[np.int64]) -> dict[str, object]:
+    """Return what is not needed for the verdict."""
+    delta = settings.delta * settings.spent
+    units = judge.comparison.part.patterns.unit is not None
+    curve = judge.curves.curve
+    curves = []
+    for power in OTHER_POWERS:
+        if power == 1.0:
+            improvement, lower, name = judge.comparison.mean(curve, judge.limits[0]), judge.lower(delta)[0], "as used"
+        else:
+            improvement, lower = judge.at(curve**power, delta)
+            name = "all ranks alike" if power == 0.0 else f"to the power {power:g}"
+        verdict = Verdict.DEPLOY.value if lower >= -settings.tolerance else "no DEPLOY"
+        curves.append(CurveRow(name, float(curve[-1] ** power), improvement, lower, verdict))
+    return {
+        "bounds": tuple(
+            BoundRow(name, judge.lower(delta, name)[0], judge.upper(delta, name), bound.guarantee, bound.any_time)
+            for name, bound in BOUNDS.items()
+            if bound.units or not units
+        ),
+        "delta_dial": tuple((each, judge.lower(each * settings.spent)[0]) for each in DIAL),
+        "other_curves": tuple(curves),
+        "segments": _segments(judge, delta),
+        "traffic": _traffic(judge, delta, seen_queries),
+    }
+
+
+def _segments(judge: _Judge, delta: float) -> tuple[SegmentRow, ...]:
     """Return the improvement in each segment, worst first; delta is shared out, so that all intervals hold together."""
-    if patterns.segment is None:
+    segment = judge.comparison.part.patterns.segment
+    if segment is None:
         return ()
-    names = np.unique(patterns.segment)
-    rows = []
-    for name in names:
-        some = patterns.subset(patterns.segment == name)
-        differences = weighing.differences(some, offsets, settings.clip)
-        lower, upper = weighing.interval(some, offsets, settings)(settings.delta / len(names), settings.bound)
-        rows.append(SegmentRow(str(name), differences.interactions, differences.mean, lower, upper))
+    names = np.unique(segment)
+    rows = [_row(str(name), judge.of(segment == name), delta / len(names)) for name in names]
     return tuple(sorted(rows, key=lambda row: row.lower))
 
 
-def _warnings(differences: Differences, weighing: Weighing, settings: CertifySettings) -> tuple[str, ...]:
+def _traffic(judge: _Judge, delta: float, seen_queries: NDArray[np.int64]) -> tuple[SegmentRow, ...]:
+    """Return the improvement in queries that the training parts have, and in those that they do not have."""
+    part = judge.comparison.part
+    seen = np.isin(part.query, seen_queries)[part.patterns.query]
+    new = float(part.patterns.interactions[~seen].sum()) / part.patterns.total_interactions
+    if not NEW_QUERIES < new < 1.0:
+        return ()
+    named = (("queries seen in training", seen), ("new queries", ~seen))
+    return tuple(_row(name, judge.of(chosen), delta / 2.0) for name, chosen in named)
+
+
+def _row(name: str, judge: _Judge, delta: float) -> SegmentRow:
+    differences = judge.comparison.lower(judge.curves.curve, judge.limits[0])
+    return SegmentRow(name, differences.interactions, differences.mean, judge.lower(delta)[0], judge.upper(delta))
+
+
+def _covers(log: AggregatedLog) -> str:
+    split = (log.manifest.get("split") or {}).get("by")
+    period = log.manifest.get("period")
+    when = "" if period is None else f", in the time of the log ({str(period[0])[:16]} to {str(period[1])[:16]})"
+    if split == "query":
+        return f"queries like those of the log, new ones included{when}"
+    return f"the queries of the log, as often as they were issued in the held-out part{when}"
+
+
+def _assumptions(settings: CertifySettings, curves: Curves, known: bool, by_period: bool) -> tuple[str, ...]:
+    curve = GIVEN if curves.kind == UNCHECKED else EXAMINATION
+    ranker = KNOWN if known else WITHIN if by_period else STABLE
+    return (*BOUNDS[settings.bound].assumptions, curve, ranker)
+
+
+def _warnings(
+    settings: CertifySettings, curves: Curves, missing: dict[str, float], ranker: NewRanker
+) -> tuple[str, ...]:
     found = []
+    if curves.kind == UNCHECKED:
+        found.append("the examination curve was given and trusted: this log cannot check it.")
     if not BOUNDS[settings.bound].guarantee:
         found.append(f"the bound '{settings.bound}' promises nothing for a given number of interactions.")
-    if weighing.kind == "counted":
+    if missing["clicks"] > 0 or missing["exposure"] > 0:
+        why = "have no features" if ranker.complete else "are not listed"
         found.append(
-            "the logging policy's exposure was counted, not known, so the estimate is cautious: too low, above all "
-            "with few interactions a query. With --logging-scores it would be exact."
+            f"{missing['clicks']:.1%} of the clicks are on documents that {why}: the new ranker cannot earn them, and "
+            "they count against it."
         )
-    if differences.clipped_clicks > 0:
-        found.append(f"{differences.clipped_clicks:.1%} of the clicks were weighed down by --clip; KEEP is not proven.")
+    if missing["interactions"] > 0:
+        found.append(
+            f"{missing['interactions']:.1%} of the interactions are of queries that the new ranker does not rank: the "
+            "promise holds if these keep their current ranking."
+        )
     return tuple(found)

@@ -8,21 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.data.log_statistics import LogStatistics
+from saferank.certification.held_out import HeldOut
 from saferank.errors import DataError
 
-MOST_UNSUPPORTED = 0.2
-"""Share of exposure on never-shown documents from which there is no verdict: the log says nothing about those."""
+MOST_WITHOUT_FEATURES = 0.05
+"""Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
 LEAST_EFFECTIVE_CLICKS = 50.0
 """Fewer than so many clicks, after weighting, cannot tell policies apart by any bound."""
 OTHER_RANKER = 6.0
-"""Standard deviations by which what stands at rank 1 may differ from what the logging exposure was taken from."""
+"""Standard deviations by which what is shown may differ from what the known logging policy shows."""
 LEAST_EXPECTED = 1.0
 """Cells with a smaller expected count tell too little, one by one, for a normal approximation of their sum."""
 
 
 class Refused(DataError):
-    """No certificate: a guarantee cannot be given for this policy from this log."""
+    """No certificate: a guarantee cannot be given for this policy from this log. `code` says which check it was."""
+
+    def __init__(self, message: str, *, code: str, **place: Any) -> None:
+        self.code = code
+        super().__init__(message, **place)
 
 
 def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
@@ -32,7 +36,8 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     an impression keeps its part however the log grows. Split otherwise, it must be another log altogether.
     """
     if "certify" in model.get("used_parts", []):
-        raise Refused("the model was trained on the part 'certify' too, so nothing is held out; fit it anew without.")
+        message = "the model was trained on the part 'certify' too, so nothing is held out; fit it anew without."
+        raise Refused(message, code="trained-on-certify")
     trained = model.get("inputs", {}).get("log")
     if not trained or trained.get("split") == log.get("split"):
         return
@@ -41,17 +46,19 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
         raise Refused(
             f"the model was trained on this log split as {_words(trained.get('split'))}, but here it is split as "
             f"{_words(log.get('split'))}, so that parts of both are the same impressions; split it as for training.",
+            code="other-split",
             file=log.get("source"),
         )
 
 
-def check_support(unsupported_exposure: float, most: float = MOST_UNSUPPORTED) -> None:
-    """Raise if too much of the new policy's exposure is on documents that the log never shows."""
-    if unsupported_exposure > most:
+def check_features(clicks: float, exposure: float, most: float = MOST_WITHOUT_FEATURES, *, source: object) -> None:
+    """Raise if too much of what was clicked, or looked at, is on documents that the model has no features of."""
+    if max(clicks, exposure) > most:
         raise Refused(
-            f"{unsupported_exposure:.0%} of the new policy's exposure is on documents that the log never shows, of "
-            f"which it says nothing (at most {most:.0%} may be); fit with more caution (a smaller delta), or log a "
-            "ranker that shows more."
+            f"{clicks:.1%} of the held-out clicks and {exposure:.1%} of the exposure are on documents without "
+            f"features, which the model cannot show (at most {most:.0%} may be); add their features.",
+            code="missing-features",
+            file=source,
         )
 
 
@@ -60,49 +67,52 @@ def check_effective_clicks(effective: float, least: float = LEAST_EFFECTIVE_CLIC
     if effective < least:
         raise Refused(
             f"the held-out clicks are worth {effective:.0f} after weighting, fewer than the {least:.0f} that any "
-            "verdict needs; log more, or fit a policy that stays nearer to the one that made the log."
+            "verdict needs; log more, or fit a policy that stays nearer to the one that made the log.",
+            code="few-clicks",
         )
 
 
-def check_same_ranker(
-    held_out: LogStatistics,
-    *,
-    chances: NDArray[np.float64] | None = None,
-    earlier: LogStatistics | None = None,
-    source: object = None,
+def check_known_ranker(
+    part: HeldOut, logging_placement: NDArray[np.float64], periods: list[tuple[str, str]], source: object
 ) -> None:
-    """Raise if rank 1 of the held-out part was filled otherwise than by the policy that it is weighed with.
+    """Raise if any rank was filled otherwise than by the policy whose scores are given, over all or in one period.
 
-    That policy is known by its `chances` of each document to stand there, or by what stood there in the `earlier` part.
-    The usual chi-square over the documents with enough expected counts; beyond OTHER_RANKER standard deviations the
-    log is refused.
+    The usual chi-square over documents and ranks with enough expected counts; beyond OTHER_RANKER standard deviations
+    the log is refused, and the period in which it is worst is named.
     """
-    at_top = _per_document(held_out)
-    observed = held_out.shown[:, 0]
-    if earlier is not None:
-        before = _per_document(earlier)
-        either = np.maximum(at_top + before, 1)
-        chances, share = (observed + earlier.shown[:, 0]) / either, at_top / either
-        wanted, spread = chances * at_top, chances * (1.0 - chances) * at_top * (1.0 - share)
-    else:
-        assert chances is not None
-        wanted, spread = chances * at_top, chances * (1.0 - chances) * at_top
-    cells = spread >= LEAST_EXPECTED
-    if not cells.any():
-        return
-    excess = np.square(observed[cells] - wanted[cells]) / spread[cells] - 1.0
-    deviations = float(excess.sum() / math.sqrt(float((2.0 + 1.0 / spread[cells]).sum())))
+    deviations = _deviations(part, logging_placement, np.ones(part.strata, np.bool_))
+    worst = ""
+    several = np.unique(part.period)
+    if len(several) > 1:
+        each = [_deviations(part, logging_placement, part.period == period) for period in several]
+        deviations = max(deviations, max(each) - math.sqrt(2.0 * math.log(len(each))))
+        if periods:
+            worst = f", most of all from {periods[int(several[int(np.argmax(each))])][0]} on"
     if deviations > OTHER_RANKER:
         raise Refused(
-            f"what stands at rank 1 in the held-out part is not what the logging policy shows there ({deviations:.0f} "
-            "standard deviations off): a log of another ranker, or of one that changed; certify on its own log.",
+            f"what the held-out part shows is not what the logging scores say ({deviations:.0f} standard deviations "
+            f"off{worst}): a log of another ranker, or of one that changed; certify on the part with these scores, or "
+            "leave --logging-scores out.",
+            code="other-ranker",
             file=source,
         )
 
 
-def _per_document(log: LogStatistics) -> NDArray[np.int64]:
-    """Return for each document how often its query had something at rank 1."""
-    return np.repeat(np.add.reduceat(log.shown[:, 0], log.offsets[:-1]), np.diff(log.offsets))
+def _deviations(part: HeldOut, placement: NDArray[np.float64], strata: NDArray[np.bool_]) -> float:
+    inside = strata[part.stratum]
+    if not inside.any():
+        return 0.0
+    # how often anything stood at each rank of the stratum: lists may end early
+    filled = np.zeros((part.strata, part.shown.shape[1]), np.int64)
+    np.add.at(filled, part.stratum, part.shown)
+    listed = filled[part.stratum[inside]]
+    chances = placement[part.pair[inside]]
+    wanted, variance = chances * listed, chances * (1.0 - chances) * listed
+    cells = variance >= LEAST_EXPECTED
+    if not cells.any():
+        return 0.0
+    excess = np.square(part.shown[inside][cells] - wanted[cells]) / variance[cells] - 1.0
+    return float(excess.sum() / math.sqrt(float((2.0 + 1.0 / variance[cells]).sum())))
 
 
 def _words(split: Any) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +21,8 @@ class Differences:
 
         X_i = sum_d (rho(d) / rho_0(d) - 1) c_i(d)
 
-    `low` and `high` are limits of X that the two policies alone decide, whatever is clicked: X >= low >= -K always.
+    Where users repeat, a term is the sum over the interactions of one user (a unit), and `sizes` says how many those
+    are. The mean is per interaction in either case; what is independent are the terms.
     """
 
     values: Floats
@@ -28,17 +30,23 @@ class Differences:
     """Whole numbers, unless values were condensed."""
     low: float
     high: float
-    second_moment: dict[str, float]
+    """Limits of one interaction's X."""
+    second_moment: dict[str, float] = field(default_factory=dict)
     """Upper limit of E[X^2] by the exposure divergence, with the constant `paper` and with `proven`."""
-    unsupported_exposure: float = 0.0
-    """Share of the new policy's exposure on documents that the logging policy never shows, so far as is known."""
-    clipped_clicks: float = 0.0
-    """Share of the clicks whose weight was lowered by clipping rho_0 up."""
+    sizes: Floats | None = None
+    """Interactions of each term; 1 if None."""
+    guess: float = 1.0
+    """Variance of a term that was guessed beforehand, from other interactions. A wrong one costs width only."""
+
+    @cached_property
+    def terms(self) -> int:
+        """How many independent terms there are."""
+        return round(float(self.counts.sum()))
 
     @cached_property
     def interactions(self) -> int:
         """N: how many interactions there are."""
-        return round(float(self.counts.sum()))
+        return self.terms if self.sizes is None else round(float(self.counts @ self.sizes))
 
     @cached_property
     def mean(self) -> float:
@@ -47,14 +55,48 @@ class Differences:
 
     @cached_property
     def variance(self) -> float:
-        """Sample variance, with N - 1 in the denominator; NaN below two interactions."""
-        if self.interactions < 2:
+        """Sample variance of a term around the mean of its size, with n - 1 below; NaN below two terms."""
+        if self.terms < 2:
             return float("nan")
-        return float(np.square(self.values - self.mean) @ self.counts) / (self.interactions - 1)
+        expected = self.mean if self.sizes is None else self.mean * self.sizes
+        return float(np.square(self.values - expected) @ self.counts) / (self.terms - 1)
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean; NaN below two terms."""
+        return math.sqrt(self.variance * self.terms) / self.interactions
+
+    @property
+    def largest_size(self) -> float:
+        """Interactions of the largest term."""
+        return 1.0 if self.sizes is None else float(self.sizes.max(initial=1.0))
 
     def negated(self) -> Differences:
         """Return -X: a lower bound of its mean is minus an upper bound of the mean of X."""
         return replace(self, values=-self.values, low=-self.high, high=-self.low)
+
+
+def weighted_differences(
+    patterns: ClickPatterns,
+    weights: Floats,
+    *,
+    low: float,
+    high: float,
+    second_moment: dict[str, float] | None = None,
+) -> Differences:
+    """Return the terms of patterns whose clicked documents weigh so much; one per unit where patterns have units."""
+    sums = patterns.sums(weights)
+    counts: NDArray[np.int64]
+    if patterns.unit is None:
+        values, place = np.unique(sums, return_inverse=True)
+        counts = np.bincount(place.ravel(), patterns.interactions, len(values)).astype(np.int64)
+        return Differences(values, counts, low, high, second_moment or {})
+    units = int(patterns.unit.max(initial=-1)) + 1
+    values = np.bincount(patterns.unit, sums * patterns.interactions, units).astype(np.float64)
+    sizes = np.bincount(patterns.unit, patterns.interactions, units).astype(np.float64)
+    seen = sizes > 0
+    terms, counts = np.unique(np.stack([values[seen], sizes[seen]]), axis=1, return_counts=True)
+    return Differences(terms[0], counts, low, high, second_moment or {}, sizes=terms[1])
 
 
 def paired_differences(
@@ -66,7 +108,7 @@ def paired_differences(
     *,
     clip: float = 0.0,
 ) -> Differences:
-    """Return the differences of the given held-out interactions.
+    """Return the differences of the given held-out interactions, the logging exposure being known.
 
     Unbiased for position-based clicks if `logging_exposure` is that of the policy that made the log and clip = 0.
     Clipping it up to `clip` only lowers X where rho > 0, so a lower bound stays one. A document with rho_0 = 0 gets
@@ -75,24 +117,15 @@ def paired_differences(
     if clip < 0:
         raise UsageError(f"got clip {clip}, but an exposure to clip up to cannot be negative.")
     weights = difference_weights(exposure, logging_exposure, clip)
-    values, place = np.unique(patterns.sums(weights), return_inverse=True)
-    queries, cutoff = len(offsets) - 1, len(examination)
-    per_query = np.bincount(patterns.query, patterns.interactions, queries).astype(np.float64, copy=False)
+    cutoff = len(examination)
+    per_query = np.bincount(patterns.query, patterns.interactions, len(offsets) - 1).astype(np.float64, copy=False)
     possible = logging_exposure > 0
-    low = _extreme_sums(np.where(possible, weights, -1.0), offsets, cutoff)
-    high = _extreme_sums(np.where(possible, -weights, 1.0), offsets, cutoff)
-    clicks = patterns.interactions.repeat(np.diff(patterns.bounds))
-    clipped = logging_exposure[patterns.documents] < clip
-    exposed = np.add.reduceat(exposure, offsets[:-1]) @ per_query
-    unsupported = np.add.reduceat(np.where(possible, 0.0, exposure), offsets[:-1]) @ per_query
-    return Differences(
-        values=values,
-        counts=np.bincount(place.ravel(), weights=patterns.interactions, minlength=len(values)).astype(np.int64),
-        low=float(low.min(initial=0.0)),
-        high=float(-high.min(initial=0.0)),
-        second_moment=_second_moments(weights, logging_exposure, offsets, examination, per_query),
-        unsupported_exposure=float(unsupported / exposed) if exposed > 0 else 0.0,
-        clipped_clicks=float(clicks[clipped].sum() / max(clicks.sum(), 1)),
+    return weighted_differences(
+        patterns,
+        weights,
+        low=float(extreme_sums(np.where(possible, weights, -1.0), offsets, cutoff).min(initial=0.0)),
+        high=float(-extreme_sums(np.where(possible, -weights, 1.0), offsets, cutoff).min(initial=0.0)),
+        second_moment=second_moments(weights, logging_exposure, offsets, examination, per_query),
     )
 
 
@@ -103,7 +136,7 @@ def difference_weights(exposure: Floats, logging_exposure: Floats, clip: float =
     return ratio - 1.0
 
 
-def _extreme_sums(weights: Floats, offsets: NDArray[np.int64], cutoff: int) -> Floats:
+def extreme_sums(weights: Floats, offsets: NDArray[np.int64], cutoff: int) -> Floats:
     """Return for each query the least sum that a set of at most `cutoff` of its documents can have."""
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((weights, query))
@@ -113,7 +146,7 @@ def _extreme_sums(weights: Floats, offsets: NDArray[np.int64], cutoff: int) -> F
     return sums
 
 
-def _second_moments(
+def second_moments(
     weights: Floats, logging_exposure: Floats, offsets: NDArray[np.int64], examination: Floats, per_query: Floats
 ) -> dict[str, float]:
     """E[X^2] <= c sum_d (rho/rho_0 - 1)^2 rho_0, averaged over the queries as they were issued.

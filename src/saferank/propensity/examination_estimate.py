@@ -53,6 +53,8 @@ class ExaminationEstimate:
     iterations: int
     replicates: int
     warnings: tuple[str, ...] = ()
+    log_covariance: NDArray[np.float64] | None = None
+    """(rank, rank): covariance of the logarithm of the curve, by the bootstrap; 0 at rank 1, None without intervals."""
 
     @property
     def complete(self) -> bool:
@@ -134,6 +136,7 @@ def _estimate(
     curve, low, high = (np.full(cutoff, np.nan) for _ in range(3))
     curve[0] = low[0] = high[0] = 1.0
     fit: CurveFit | None = None
+    covariance = None
     tail = (1.0 - confidence) / 2.0
     if len(pairs.ranks) > 1:
         fit = harvest(pairs) if method == "harvesting" else expectation_maximisation(pairs)
@@ -141,6 +144,8 @@ def _estimate(
         if pairs.queries > 1:
             refits = bootstrap(fit, pairs.query, replicates, rng)
             low[pairs.ranks], high[pairs.ranks] = np.exp(np.quantile(refits, [tail, 1.0 - tail], axis=0))
+            covariance = np.zeros((cutoff, cutoff))
+            covariance[np.ix_(pairs.ranks, pairs.ranks)] = np.cov(refits, rowvar=False)
     if len(pairs.unclicked):
         curve[pairs.unclicked] = low[pairs.unclicked] = 0.0
         # With rank k looked at like rank 1, a pair would have got shown_k * clicks / (exposure at the other ranks).
@@ -157,6 +162,7 @@ def _estimate(
         iterations=0 if fit is None else fit.iterations,
         replicates=replicates,
         warnings=tuple(_warnings(pairs, fit, curve, low, high)),
+        log_covariance=covariance,
     )
 
 

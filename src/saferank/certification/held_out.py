@@ -1,0 +1,126 @@
+"""The interactions of one part of a log, counted by stratum: a query, or a query within one period."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from saferank.data.aggregated_log import AggregatedLog, Places
+from saferank.data.click_patterns import ClickPatterns
+from saferank.data.log_statistics import LogStatistics
+from saferank.data.ranking_data import RankingData
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Counts per cell: a document that was shown in a stratum. Cells of a stratum stand together."""
+
+    pair: Ints
+    """Row of the cell's query and document among all pairs."""
+    stratum: Ints
+    """Of each cell, rising."""
+    shown: Ints
+    """(cell, rank)."""
+    clicked: Ints
+    """(cell, rank)."""
+    query: Ints
+    """Of each stratum."""
+    period: Ints
+    """Of each stratum; 0 if periods are not told apart."""
+    interactions: Ints
+    """Of each stratum."""
+    patterns: ClickPatterns
+    """Sets of cells that were clicked together; its queries are strata."""
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return len(self.pair)
+
+    @property
+    def strata(self) -> int:
+        """Number of strata."""
+        return len(self.query)
+
+    @cached_property
+    def issued(self) -> Floats:
+        """Interactions of each stratum among `patterns`: all of them, unless some patterns were chosen."""
+        return np.bincount(self.patterns.query, self.patterns.interactions, self.strata).astype(np.float64)
+
+    @cached_property
+    def rewards(self) -> Floats:
+        """Of each cell: its clicks, or what they brought in."""
+        patterns = self.patterns
+        each = np.repeat(patterns.interactions, np.diff(patterns.bounds)).astype(np.float64)
+        if patterns.rewards is not None:
+            each = each * patterns.rewards
+        return np.bincount(patterns.documents, each, self.cells).astype(np.float64)
+
+    def statistics(self) -> LogStatistics:
+        """Return the counts as a log whose queries are the strata that showed something."""
+        seen, offsets = np.unique(self.stratum, return_index=True)
+        return LogStatistics(np.append(offsets, self.cells), self.interactions[seen], self.shown, self.clicked)
+
+
+def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:
+    """Return the queries and documents that the log shows or `data` has, sorted, without features."""
+    assert data.query_ids is not None
+    assert data.document_ids is not None
+    of_document = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
+    own = pa.table({"query_id": of_document, "document_id": pa.array(data.document_ids, pa.string())})
+    both = pa.concat_tables([log.impressions.select(["query_id", "document_id"]), own])
+    pairs = both.group_by(["query_id", "document_id"]).aggregate([])
+    query, document = (pairs[name].combine_chunks().dictionary_encode() for name in ("query_id", "document_id"))
+    code = query.indices.to_numpy(zero_copy_only=False)
+    order = np.lexsort((document.indices.to_numpy(zero_copy_only=False), code))
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    return RankingData(
+        features=np.zeros((len(order), 0), np.float32),
+        offsets=np.append(starts, len(order)),
+        query_ids=np.array(query.dictionary.to_pylist(), np.str_)[code[order][starts]],
+        document_ids=np.array(pairs["document_id"].to_pylist(), np.str_)[order],
+        source=log.source,
+    )
+
+
+def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, by_period: bool) -> HeldOut:
+    """Count the given parts by query, or by query and period; `pairs` holds all that the log shows."""
+    patterns = log.click_patterns(parts, pairs)
+    period = patterns.period if by_period and patterns.period is not None else np.zeros(patterns.patterns, np.int64)
+    periods = max(len(log.periods), int(period.max(initial=0)) + 1, 1)
+    strata, stratum_of_pattern = np.unique(patterns.query * periods + period, return_inverse=True)
+
+    rows = log.impressions.filter(pc.is_in(log.impressions["part"], value_set=pa.array(parts, pa.string())))
+    pair = Places(pairs).of_pairs(rows["query_id"], rows["document_id"])
+    when = rows["period"].to_numpy().astype(np.int64) if by_period else np.zeros(len(pair), np.int64)
+    stratum = np.searchsorted(strata, pairs.query_of_document[pair] * periods + when)
+    cells, place = np.unique(stratum * pairs.documents + pair, return_inverse=True)
+    rank = rows["position"].to_numpy().astype(np.int64) - 1
+    counts = []
+    for name in ("shown", "clicked"):
+        table = np.zeros((len(cells), log.cutoff), np.int64)
+        np.add.at(table, (place, rank), rows[name].to_numpy())
+        counts.append(table)
+    clicked_in = np.repeat(stratum_of_pattern.ravel(), np.diff(patterns.bounds))
+    return HeldOut(
+        pair=cells % pairs.documents,
+        stratum=cells // pairs.documents,
+        shown=counts[0],
+        clicked=counts[1],
+        query=strata // periods,
+        period=strata % periods,
+        interactions=np.bincount(stratum_of_pattern.ravel(), patterns.interactions, len(strata)).astype(np.int64),
+        patterns=replace(
+            patterns,
+            query=stratum_of_pattern.ravel(),
+            documents=np.searchsorted(cells, clicked_in * pairs.documents + patterns.documents),
+        ),
+    )
