@@ -1,8 +1,9 @@
 """The group-by: a click log of any size becomes tables the size of what was shown.
 
-Two queries do it, as Ibis expressions that other engines can run: one group-by of the rows by query, document and
-position, and one of the impressions, which brings the sets of clicked documents and checks every impression on the
-way. Bad rows are looked for in detail only if these checks, or a glance at the narrow columns, find that there are any.
+Two queries do it, as Ibis expressions that other engines can run: one group-by of the rows by period, query, document
+and position, and one of the impressions, which brings the sets of clicked documents and checks every impression on the
+way. A third fetches the rows of a sample of impressions. Bad rows are looked for in detail only if these checks, or a
+glance at the narrow columns, find that there are any.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ import pyarrow.compute as pc
 from saferank import __version__
 from saferank.data.aggregated_log import PARTS, SCHEMAS, AggregatedLog
 from saferank.data.click_log import ClickLog
-from saferank.data.group_by import POSITION_DIGITS, impression_counts, interactions_of, pattern_counts, ranking_counts
+from saferank.data.group_by import (
+    POSITION_DIGITS,
+    impression_counts,
+    interactions_of,
+    pattern_counts,
+    ranking_counts,
+    sampled_rows,
+    without_unit,
+)
 from saferank.data.log_checks import (
     BadRows,
     bad_click,
@@ -33,6 +42,8 @@ from saferank.data.log_checks import (
     without,
 )
 from saferank.data.log_source import fetch, run_once
+from saferank.data.periods import DAY, Periods, periods_of
+from saferank.data.rewards import check_rewards
 from saferank.data.split import HashSplit, Split, TimeSplit
 from saferank.errors import DataError, UsageError
 
@@ -57,7 +68,10 @@ class Extent:
     """Rows with more than one click."""
     bad: dict[str, int]
     """Kind -> rows, of those that have any."""
-    period: tuple[Any, Any] | None
+    periods: Periods | None
+    """Of a log with timestamps."""
+    undated: int = 0
+    """Rows without a timestamp, in a log that has some."""
 
 
 def aggregate(
@@ -86,6 +100,7 @@ def aggregate(
     extent = _extent(table, cutoff, chosen)
     if extent.rows == 0:
         raise DataError("has no row; there is nothing to aggregate.", file=name)
+    check_rewards(log)
     counts = None if extent.bad else _count(table, cutoff, chosen, extent, name, rankings, tell)
     found: list[BadRows] = []
     if counts is None:
@@ -112,7 +127,9 @@ def _extent(log: ir.Table, cutoff: int | None, split: Split) -> Extent:
         seen |= {f"{name}_count": column.count(), f"{name}_min": column.min(), f"{name}_max": column.max()}
     found = fetch(log.aggregate(**seen)).to_pylist()[0]
     rows = found["rows"]
-    period = (found["timestamp_min"], found["timestamp_max"]) if dated and found["timestamp_count"] else None
+    periods, undated = None, 0
+    if dated and found["timestamp_count"]:
+        periods, undated = periods_of(found["timestamp_min"], found["timestamp_max"]), rows - found["timestamp_count"]
     whole = all(log[name].type().is_integer() and found[f"{name}_count"] == rows for name in ("position", "click"))
     if rows == 0 or (
         whole
@@ -122,11 +139,11 @@ def _extent(log: ir.Table, cutoff: int | None, split: Split) -> Extent:
         and 0 <= found["click_min"] <= found["click_max"] <= 1
         and (not isinstance(split, TimeSplit) or not dated or found["timestamp_count"] == rows)
     ):
-        return Extent(rows, found["position_max"] or 0, 0, 0, {}, period)
-    return _extent_by_rows(log, cutoff, split, period)
+        return Extent(rows, found["position_max"] or 0, 0, 0, {}, periods, undated)
+    return _extent_by_rows(log, cutoff, split, periods, undated)
 
 
-def _extent_by_rows(log: ir.Table, cutoff: int | None, split: Split, period: tuple[Any, Any] | None) -> Extent:
+def _extent_by_rows(log: ir.Table, cutoff: int | None, split: Split, periods: Periods | None, undated: int) -> Extent:
     position = log["position"]
     bad = {
         "null impression_id": log["impression_id"].isnull(),
@@ -147,7 +164,7 @@ def _extent_by_rows(log: ir.Table, cutoff: int | None, split: Split, period: tup
     found = fetch(seen).to_pylist()[0]
     wrong = {kind: found[kind] for kind in bad if found[kind]}
     last = 0 if "bad position" in wrong else int(found["last"] or 0)
-    return Extent(found["rows"], last, found["beyond"], found["counts"], wrong, period)
+    return Extent(found["rows"], last, found["beyond"], found["counts"], wrong, periods, undated)
 
 
 # From the engine's tables to ours.
@@ -160,6 +177,8 @@ class _Counts:
     cutoff: int
     split: Split
     tables: dict[str, pa.Table]
+    without_unit: int
+    """Impressions, in a log with units."""
 
     def sizes(self) -> dict[str, dict[str, int]]:
         """Return how much each part holds."""
@@ -195,10 +214,15 @@ def _count(
     cutoff = cutoff or min(last, DEFAULT_CUTOFF)
     split = split.fitted(log, source)
     tell("Looking at every impression")
-    tables = {}
-    with run_once(interactions_of(log, split, cutoff, last=last, engine=log.get_backend().name)) as interactions:
-        if not checked and _any_bad(log, interactions):
+    engine = log.get_backend().name
+    periods = extent.periods if extent.periods is not None and extent.periods.count > 1 else None
+    tables, alone = {}, 0
+    with run_once(interactions_of(log, split, cutoff, last=last, engine=engine, periods=periods)) as interactions:
+        found = _look(interactions)
+        if not checked and _any_bad(log, interactions, found):
             return None
+        if "unit" in interactions.columns:
+            alone = fetch(without_unit(interactions))["impressions"][0].as_py()
         tell("Counting sets of clicks")
         tables["patterns"] = _patterns(fetch(pattern_counts(interactions)))
         tell("Counting what was shown and clicked")
@@ -206,29 +230,43 @@ def _count(
         if shown["query_id"].null_count or shown["document_id"].null_count:
             return None
         tables["impressions"] = _impressions(shown)
+        tell("Drawing a sample of impressions")
+        tables["sample"] = _sample(fetch(sampled_rows(log, interactions, cutoff, impressions=found["impressions"])))
         if rankings:
             tell("Counting rankings")
             tables["rankings"] = _rankings(fetch(ranking_counts(log, interactions, cutoff)))
-    return _Counts(cutoff, split, tables)
+    return _Counts(cutoff, split, tables, alone)
 
 
-def _any_bad(log: ir.Table, interactions: ir.Table) -> bool:
-    """Whether anything is wrong with any impression, as far as can be told without looking for nulls."""
+def _look(interactions: ir.Table) -> dict[str, int]:
+    """Return how many impressions are counted, how many are bad and how many are suspects."""
+    within = {"where": interactions["counted"]} if "counted" in interactions.columns else {}
     kinds = {kind: interactions.count(where=interactions[kind]) for kind in ("bad", "suspect")}
-    found = fetch(interactions.aggregate(**kinds)).to_pylist()[0]
+    found: dict[str, int] = fetch(
+        interactions.aggregate(impressions=interactions.count(**within), **kinds)
+    ).to_pylist()[0]
+    return found
+
+
+def _any_bad(log: ir.Table, interactions: ir.Table, found: dict[str, int]) -> bool:
+    """Whether anything is wrong with any impression, as far as can be told without looking for nulls."""
     suspects = interactions.filter(interactions["suspect"])
     return found["bad"] > 0 or (found["suspect"] > 0 and has_repeated_document(log, suspects))
 
 
 def _impressions(wide: pa.Table) -> pa.Table:
     """Turn a column for each part into rows for each part."""
-    keys = [wide["query_id"].cast(pa.string()), wide["document_id"].cast(pa.string()), wide["position"]]
+    keys = [
+        _column(wide, "period", SCHEMAS["impressions"]),
+        wide["query_id"].cast(pa.string()),
+        wide["document_id"].cast(pa.string()),
+        wide["position"],
+    ]
 
     def rows(place: int) -> pa.Table:
         shown, clicked = wide[f"shown_{place}"], wide[f"clicked_{place}"]
         part = pa.repeat(pa.scalar(PARTS[place]), len(wide))
-        period = pa.repeat(pa.scalar(0, pa.int32()), len(wide))
-        table = pa.table([part, period, *keys, shown, clicked], schema=SCHEMAS["impressions"])
+        table = pa.table([part, *keys, shown, clicked], schema=SCHEMAS["impressions"])
         return table.filter(pc.greater(shown, 0))
 
     with ThreadPoolExecutor() as threads:
@@ -236,17 +274,28 @@ def _impressions(wide: pa.Table) -> pa.Table:
 
 
 def _patterns(counts: pa.Table) -> pa.Table:
-    segment = counts["segment"] if "segment" in counts.column_names else pa.nulls(len(counts), pa.string())
-    columns = [
-        _names(counts["part"]),
-        pa.repeat(pa.scalar(0, pa.int32()), len(counts)),
-        segment,
-        pa.nulls(len(counts), pa.string()),
-        counts["query"].cast(pa.string()),
-        counts["clicked"].cast(pa.list_(pa.string())),
-        pa.nulls(len(counts), pa.list_(pa.float64())),
-    ]
-    return pa.table([*columns, counts["interactions"]], schema=SCHEMAS["patterns"])
+    counts = counts.rename_columns({"query": "query_id"})
+    counts = counts.set_column(counts.column_names.index("part"), "part", _names(counts["part"]))
+    schema = SCHEMAS["patterns"]
+    return pa.table([_column(counts, name, schema) for name in schema.names], schema=schema)
+
+
+def _sample(rows: pa.Table) -> pa.Table:
+    """Number the impressions in the order of their ids, by which the rows are sorted."""
+    first = pc.not_equal(rows["impression_id"][1:], rows["impression_id"][:-1]).to_numpy()
+    number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)
+    rows = rows.append_column("impression", pa.array(number))
+    rows = rows.set_column(rows.column_names.index("part"), "part", _names(rows["part"]))
+    schema = SCHEMAS["sample"]
+    return pa.table([_column(rows, name, schema) for name in schema.names], schema=schema)
+
+
+def _column(table: pa.Table, name: str, schema: pa.Schema) -> pa.ChunkedArray | pa.Array:
+    """Return a column as the schema wants it; if there is none, 0 for the period and null for another."""
+    kind = schema.field(name).type
+    if name in table.column_names:
+        return table[name].cast(kind)
+    return pa.repeat(pa.scalar(0, kind), len(table)) if name == "period" else pa.nulls(len(table), kind)
 
 
 def _rankings(counts: pa.Table) -> pa.Table:
@@ -281,12 +330,22 @@ def _offsets(lists: pa.Array) -> pa.Array:
 
 
 def _aggregated(log: ClickLog, counts: _Counts, extent: Extent, found: list[BadRows]) -> AggregatedLog:
-    notes = []
+    notes, periods = [], extent.periods
+    times = None if periods is None else [_iso(periods.first), _iso(periods.last)]
     if extent.counts:
         rows = f"{extent.counts:,} row{'' if extent.counts == 1 else 's'}"
         notes.append(f"{rows} counted more than one click; each was taken as one click.")
     if extent.beyond:
         notes.append(f"{extent.beyond:,} of {extent.rows:,} rows stood below rank {counts.cutoff} and were left out.")
+    if extent.undated:
+        notes.append(
+            f"{extent.undated:,} of {extent.rows:,} rows had no timestamp; impressions without any count as "
+            "those of the first period."
+        )
+    if periods is not None and times is not None and periods.count > 1 and periods.length > DAY:
+        notes.append(f"The log runs from {times[0]} to {times[1]}, in periods of {periods.length // DAY} days each.")
+    if counts.without_unit:
+        notes.append(f"{counts.without_unit:,} impressions had no {log.unit}; each counts as a unit of its own.")
     manifest: dict[str, Any] = {
         "saferank": __version__,
         "source": log.source.name,
@@ -297,7 +356,10 @@ def _aggregated(log: ClickLog, counts: _Counts, extent: Extent, found: list[BadR
         "cutoff": counts.cutoff,
         "split": counts.split.describe(),
         "segment": log.segment,
-        "period": None if extent.period is None else [_iso(moment) for moment in extent.period],
+        "unit": log.unit,
+        "reward": None if log.reward is None else {"column": log.reward, "most": log.reward_most},
+        "period": times,
+        "periods": [] if periods is None else periods.describe(),
         "parts": counts.sizes(),
         "bad_rows": {bad.kind.name: bad.dropped for bad in found},
         "notes": notes,

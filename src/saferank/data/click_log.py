@@ -1,4 +1,4 @@
-"""A click log, whatever its source and layout: one Ibis table with one row a shown document."""
+"""A click log, whatever its source and layout: one Ibis table with one row per shown document."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import ibis.expr.types as ir
 
 from saferank.data.log_layouts import is_nested, long_log, nested_log
 from saferank.data.log_source import LogSource, find_source
+from saferank.data.rewards import check_reward
 from saferank.data.ubi import ubi_log
 from saferank.errors import DataError, UsageError
 
@@ -21,8 +22,8 @@ class ClickLog:
     """Rows that an engine still holds: nothing is read before it is aggregated.
 
     Columns: `impression_id`, `query_id`, `document_id` (text, or whole numbers if the log has such ids), `position`
-    from 1, `click` (0 and 1, or counts), and if the log has them `timestamp` and `segment`. A row with a click and no
-    position is a click on what was not shown.
+    from 1, `click` (0 and 1, or counts), `timestamp` if the log has it, and `segment`, `unit` and `reward` if they were
+    asked for. A row with a click and no position is a click on what was not shown.
     """
 
     table: ir.Table
@@ -32,6 +33,12 @@ class ClickLog:
     """Our name of each column -> the log's."""
     segment: str | None = None
     """The log's column that `segment` was taken from."""
+    unit: str | None = None
+    """The log's column that `unit` was taken from: a user or session, whose clicks depend on each other."""
+    reward: str | None = None
+    """The log's column that `reward`, what a click is worth, was taken from."""
+    reward_most: float | None = None
+    """The most that a click can be worth."""
 
 
 def open_log(
@@ -40,11 +47,15 @@ def open_log(
     columns: Mapping[str, str] | None = None,
     layout: str = "auto",
     segment: str | None = None,
+    unit: str | None = None,
+    reward: str | None = None,
+    reward_most: float | None = None,
 ) -> ClickLog:
     """Open a log: Parquet or CSV files, a pattern, a folder, `duckdb://file.db/table` or an Ibis table.
 
     `columns` maps our names to those of the log where they differ, as in `{"click": "clicked"}`. `layout` is told by
     the columns unless given: `long`, `nested`, `ubi` or `session`; `ubi:purchase` takes another action than clicks.
+    `segment`, `unit` and `reward` name further columns of the log; with a reward, `reward_most` is its largest value.
     """
     columns = dict(columns or {})
     name, _, action = layout.partition(":")
@@ -54,12 +65,15 @@ def open_log(
     name = _layout(found, columns) if name == "auto" else name
     if ("ubi_queries" in found.tables) != (name == "ubi"):
         raise DataError(_not_ubi(name), file=found.name)
+    check_reward(reward, reward_most, name)
+    named = {"segment": segment, "unit": unit, "reward": reward}
+    asked = {ours: theirs for ours, theirs in named.items() if theirs is not None}
     if name == "ubi":
-        table, used = ubi_log(found, columns, segment, action or None)
+        table, used = ubi_log(found, columns, asked, action or None)
     else:
         read: Callable[..., tuple[ir.Table, dict[str, str]]] = nested_log if name == "nested" else long_log
-        table, used = read(found, columns, segment)
-    return ClickLog(table, found, name, used, segment)
+        table, used = read(found, columns, asked)
+    return ClickLog(table, found, name, used, segment, unit, reward, reward_most)
 
 
 def _layout(source: LogSource, columns: Mapping[str, str]) -> str:

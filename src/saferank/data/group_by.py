@@ -7,17 +7,25 @@ import ibis.expr.types as ir
 
 from saferank.data.aggregated_log import PARTS
 from saferank.data.impression_checks import check_metrics, checked
-from saferank.data.split import Split, TimeSplit
+from saferank.data.periods import Periods
+from saferank.data.split import Split, TimeSplit, md5, threshold
 
 POSITION_DIGITS = 6
 """Digits of the position that stands before each document of a ranking, to sort by."""
+SAMPLED = 50_000
+"""Impressions in the sample, at most."""
+WITHOUT_UNIT = "impression:"
+"""Before the id of an impression whose unit is null: it is a unit of its own."""
 
 
-def interactions_of(log: ir.Table, split: Split, cutoff: int, *, last: int, engine: str = "") -> ir.Table:
-    """One row an impression: its `part`, its query and segment, what was clicked, and what is wrong with it.
+def interactions_of(
+    log: ir.Table, split: Split, cutoff: int, *, last: int, engine: str = "", periods: Periods | None = None
+) -> ir.Table:
+    """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
 
-    `counted` is false if it shows nothing within the cutoff. `bad` and `suspect`: see `impression_checks`. `last` is
-    the largest position of the log.
+    There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column.
+    `counted` is false if the impression shows nothing within the cutoff. `bad` and `suspect`: see `impression_checks`.
+    `last` is the largest position of the log.
     """
     within = log["click"] > 0
     metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
@@ -26,42 +34,98 @@ def interactions_of(log: ir.Table, split: Split, cutoff: int, *, last: int, engi
         metrics["counted"] = log["position"].min() <= cutoff
     if "segment" in log.columns:
         metrics["segment"] = log["segment"].min()
-    if isinstance(split, TimeSplit):
+    if "unit" in log.columns:
+        metrics["unit"] = log["unit"].min()
+    if isinstance(split, TimeSplit) or periods is not None:
         metrics["first"] = log["timestamp"].min()
-    metrics["clicked"] = log["document_id"].cast("string").collect(where=within)
+    document = log["document_id"].cast("string")
+    if "reward" in log.columns:
+        metrics["clicked"] = document.collect(where=within, order_by=document)
+        metrics["rewards"] = log["reward"].collect(where=within, order_by=document)
+    else:
+        metrics["clicked"] = document.collect(where=within)
     found = checked(log.group_by("impression_id").aggregate(**metrics, **check_metrics(log, last, engine)), last)
-    clicked = found["clicked"].sort()
+    lists = {"rewards": found["rewards"]} if "reward" in log.columns else {}
+    lists["clicked"] = found["clicked"] if lists else found["clicked"].sort()
     if engine == "duckdb":  # the others have an empty list for no click, not null
-        clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
-    found = found.mutate(part=split.part(found), clicked=clicked)
+        lists = {name: ibis.coalesce(values, ibis.literal([], values.type())) for name, values in lists.items()}
+    found = found.mutate(**lists)
+    if "unit" in found.columns:
+        found = found.mutate(unit=ibis.coalesce(found["unit"], _own_unit(found)))
+    found = found.mutate(part=split.part(found))
+    if periods is not None:
+        found = found.mutate(period=periods.number(found["first"]))
     return found.select("impression_id", *_keys(found), *(["counted"] if last > cutoff else []), "bad", "suspect")
 
 
 def pattern_counts(interactions: ir.Table) -> ir.Table:
-    """How often each set of documents was clicked together, per part, segment and query."""
-    if "counted" in interactions.columns:
-        interactions = interactions.filter(interactions["counted"])
+    """How often each set of documents was clicked together, per part, period, segment, unit and query."""
+    interactions = _counted(interactions)
     keys = _keys(interactions)
     return interactions.group_by(*keys).aggregate(interactions=interactions.count()).order_by(*keys)
 
 
 def _keys(interactions: ir.Table) -> list[str]:
-    return ["part", *(["segment"] if "segment" in interactions.columns else []), "query", "clicked"]
+    return [
+        name
+        for name in ("part", "period", "segment", "unit", "query", "clicked", "rewards")
+        if name in interactions.columns
+    ]
+
+
+def _counted(interactions: ir.Table) -> ir.Table:
+    return interactions.filter(interactions["counted"]) if "counted" in interactions.columns else interactions
+
+
+def _own_unit(impressions: ir.Table) -> ir.StringValue:
+    return ibis.literal(WITHOUT_UNIT) + impressions["impression_id"].cast("string")
+
+
+def without_unit(interactions: ir.Table) -> ir.Table:
+    """How many impressions have no unit but their own."""
+    return interactions.aggregate(impressions=interactions.count(where=interactions["unit"] == _own_unit(interactions)))
 
 
 def impression_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
     """How often each (query, document, position) was shown and clicked: `shown_0`, `clicked_0`, ... for each part.
 
-    The part is no key of the group-by: three times as many groups would take twice the time.
+    The period is a further key if there is one. The part is none: three times as many groups would take twice the
+    time.
     """
-    rows = log.filter(log["position"] <= cutoff).join(interactions.select("impression_id", "part"), "impression_id")
+    period = ["period"] if "period" in interactions.columns else []
+    parts = interactions.select("impression_id", "part", *period)
+    rows = log.filter(log["position"] <= cutoff).join(parts, "impression_id")
     rows = rows.mutate(position=rows["position"].cast("int32"))
     counts = {}
     for part in range(len(PARTS)):
         counts[f"shown_{part}"] = rows.count(where=rows["part"] == part)
         counts[f"clicked_{part}"] = rows.count(where=(rows["part"] == part) & (rows["click"] > 0))
-    keys = ("query_id", "document_id", "position")
+    keys = (*period, "query_id", "document_id", "position")
     return rows.group_by(*keys).aggregate(**counts).order_by(*keys)
+
+
+def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressions: int) -> ir.Table:
+    """All rows within the cutoff of at most `SAMPLED` of the `impressions`, those with the lowest digests of their ids.
+
+    The digest is another one than that of the split, so every part is sampled alike.
+    """
+    drawn = _counted(interactions)
+    if impressions > SAMPLED:
+        digest = md5(ibis.literal("sample:") + drawn["impression_id"].cast("string"))
+        share = (SAMPLED + 6 * SAMPLED**0.5) / impressions  # six standard deviations more than wanted, to sort few
+        drawn = drawn.mutate(digest=digest).filter(digest < threshold(min(share, 1.0)))
+        drawn = drawn.order_by("digest").limit(SAMPLED)
+    kept = [name for name in ("part", "period", "unit") if name in drawn.columns]
+    shown = log.filter(log["position"] <= cutoff)
+    shown = shown.select(
+        "impression_id",
+        "query_id",
+        "document_id",
+        position=shown["position"].cast("int32"),
+        click=(shown["click"] > 0).cast("int8"),
+    )
+    rows = shown.join(drawn.select("impression_id", *kept), "impression_id")
+    return rows.order_by("impression_id", "position")
 
 
 def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:

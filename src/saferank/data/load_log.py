@@ -10,7 +10,7 @@ import ibis.expr.types as ir
 from saferank.data.aggregate import aggregate
 from saferank.data.aggregated_log import AggregatedLog, is_aggregated
 from saferank.data.click_log import open_log
-from saferank.data.split import Split
+from saferank.data.split import HashSplit, Split
 from saferank.errors import UsageError
 
 
@@ -22,6 +22,9 @@ def load_log(
     cutoff: int | None = None,
     split: Split | None = None,
     segment: str | None = None,
+    unit: str | None = None,
+    reward: str | None = None,
+    reward_most: float | None = None,
     on_bad_rows: str = "error",
     rankings: bool = False,
     progress: Callable[[str], object] | None = None,
@@ -31,10 +34,19 @@ def load_log(
     What a folder was made with cannot be changed: options that contradict its manifest are refused.
     """
     if isinstance(source, ir.Table) or not is_aggregated(source):
-        log = open_log(source, columns=columns, layout=layout, segment=segment)
+        log = open_log(
+            source,
+            columns=columns,
+            layout=layout,
+            segment=segment,
+            unit=unit,
+            reward=reward,
+            reward_most=reward_most,
+        )
         return aggregate(log, cutoff=cutoff, split=split, on_bad_rows=on_bad_rows, rankings=rankings, progress=progress)
     statistics = AggregatedLog.read(source)
-    _check(statistics, source, columns or {}, layout, cutoff, split, segment)
+    asked = {"cutoff": cutoff, "segment": segment, "unit": unit, "reward": reward, "reward-most": reward_most}
+    _check(statistics, source, columns or {}, layout, split, asked)
     if rankings and statistics.rankings is None:
         raise UsageError(f"{source} holds no rankings; aggregate the log again with --rankings.")
     return statistics
@@ -45,21 +57,22 @@ def _check(
     source: str | Path,
     columns: Mapping[str, str],
     layout: str,
-    cutoff: int | None,
     split: Split | None,
-    segment: str | None,
+    asked: Mapping[str, object],
 ) -> None:
     made = statistics.manifest
+    reward = made.get("reward") or {}
     wanted: dict[str, object] = {
-        "cutoff": cutoff,
-        "segment": segment,
+        **asked,
         "layout": None if layout == "auto" else layout.partition(":")[0],
         **{f"column {name}": theirs for name, theirs in columns.items()},
     }
     given = {**made, **{f"column {name}": theirs for name, theirs in made["columns"].items()}}
+    given |= {"reward": reward.get("column"), "reward-most": reward.get("most")}
+    if isinstance(split, HashSplit) and split.by is None:
+        split = split.of_units(made.get("unit") is not None)
     if split is not None:
-        asked = split.describe()
-        for name, value in asked.items():
+        for name, value in split.describe().items():
             if name != "boundaries" or value:  # none were asked for, then those of the folder will do
                 wanted[f"split {name}"], given[f"split {name}"] = value, made["split"].get(name)
     for name, value in wanted.items():

@@ -1,4 +1,4 @@
-"""Layouts of a click log, told apart by their columns, each brought to one row a shown document."""
+"""Layouts of a click log, told apart by their columns, each brought to one row per shown document."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from saferank.errors import DataError, UsageError
 LONG = ("impression_id", "query_id", "document_id", "position", "click")
 NESTED = ("query_id", "document_ids", "clicks")
 IDS = ("impression_id", "query_id", "document_id")
+EXTRAS = ("timestamp", "segment", "unit", "reward")
+"""Columns that not every log has."""
 OPTIONAL = {"long": ("timestamp",), "nested": ("impression_id", "positions", "timestamp")}
 
 
@@ -23,8 +25,10 @@ def is_nested(table: ir.Table, columns: Mapping[str, str]) -> bool:
     return name in table.columns or "document_ids" in columns
 
 
-def long_log(source: LogSource, columns: Mapping[str, str], segment: str | None) -> tuple[ir.Table, dict[str, str]]:
-    """Bring a log with one row a shown document to our names; return it and the columns used."""
+def long_log(
+    source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str]
+) -> tuple[ir.Table, dict[str, str]]:
+    """Bring a log with one row per shown document to our names; return it and the columns used."""
     table = source.tables["log"]
     used = pick(table, source.name, LONG, OPTIONAL["long"], columns)
     ids = [used[name] for name in IDS]
@@ -34,13 +38,15 @@ def long_log(source: LogSource, columns: Mapping[str, str], segment: str | None)
         document_id=identifier(table, used["document_id"], source.name),
         position=number(table, used["position"], source.name, ids),
         click=number(table, used["click"], source.name, ids),
-        **extras(table, used, segment, source.name),
+        **extras(table, used, asked, source.name),
     )
     return log, used
 
 
-def nested_log(source: LogSource, columns: Mapping[str, str], segment: str | None) -> tuple[ir.Table, dict[str, str]]:
-    """Bring a log with one row an impression, and lists in it, to one row a shown document.
+def nested_log(
+    source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str]
+) -> tuple[ir.Table, dict[str, str]]:
+    """Bring a log with one row per impression, and lists in it, to one row per shown document.
 
     `clicks` are as many numbers as `document_ids`, or, as text, the ids of the clicked documents. Positions count
     from 1 unless `positions` gives them. Without an `impression_id`, each row is one, known by its place in the file.
@@ -64,7 +70,7 @@ def nested_log(source: LogSource, columns: Mapping[str, str], segment: str | Non
         documents=_list(table[used["document_ids"]]),
         clicks=_list(table[used["clicks"]]),
         **({"positions": _list(table[used["positions"]])} if "positions" in used else {}),
-        **extras(table, used, segment, source.name),
+        **extras(table, used, asked, source.name),
     )
     return (_clicked_by_id(rows, source.name) if by_id else _clicked_by_flag(rows, source.name)), used
 
@@ -75,14 +81,14 @@ def _list(values: ir.ArrayValue) -> ir.ArrayValue:
 
 
 def _clicked_by_flag(rows: ir.Table, name: str) -> ir.Table:
-    """One row a shown document; where the lists differ in length, the missing values are null."""
+    """One row per shown document; where the lists differ in length, the missing values are null."""
     parts = [rows.documents, rows.clicks, *([rows.positions] if "positions" in rows.columns else [])]
     zipped = rows.mutate(shown=parts[0].zip(*parts[1:])).unnest("shown", offset="place")
     return _shown(zipped, document="f1", click="f2", position="f3", name=name)
 
 
 def _clicked_by_id(rows: ir.Table, name: str) -> ir.Table:
-    """One row a shown document, and one without position for each click on what was not shown."""
+    """One row per shown document, and one without position for each click on what was not shown."""
     given = "positions" in rows.columns
     zipped = rows.mutate(shown=rows.documents.zip(rows.positions if given else rows.documents))
     zipped = zipped.unnest("shown", offset="place")
@@ -114,7 +120,7 @@ def _shown(zipped: ir.Table, *, document: str, click: str | None, position: str,
         document_id=identifier(flat, "document_id", name),
         position=number(flat, "position", name, IDS),
         click=number(flat, "click", name, IDS),
-        **{column: flat[column] for column in ("timestamp", "segment") if column in flat.columns},
+        **{column: flat[column] for column in EXTRAS if column in flat.columns},
     )
 
 
@@ -196,15 +202,19 @@ def _refuse_text(table: ir.Table, name: str, source: str, ids: Sequence[str]) ->
         )
 
 
-def extras(table: ir.Table, used: Mapping[str, str], segment: str | None, source: str) -> dict[str, ir.Value]:
-    """Return the columns that a log may have or not: timestamp, and the segment if one was asked for."""
+def extras(table: ir.Table, used: Mapping[str, str], asked: Mapping[str, str], source: str) -> dict[str, ir.Value]:
+    """Return the columns that a log may have or not: its timestamp, and those of `EXTRAS` that were asked for."""
     chosen: dict[str, ir.Value] = {}
     if "timestamp" in used:
         chosen["timestamp"] = moment(table, used["timestamp"], source)
-    if segment is not None:
-        if segment not in table.columns:
-            raise DataError(f"there is no such column; there are {_names(table)}.", file=source, column=segment)
-        chosen["segment"] = table[segment].cast("string")
+    for name, theirs in asked.items():
+        if theirs not in table.columns:
+            raise DataError(f"there is no such column; there are {_names(table)}.", file=source, column=theirs)
+        if name == "reward":
+            ids = [used[ours] for ours in IDS if ours in used]
+            chosen[name] = number(table, theirs, source, ids).cast("float64")
+        else:
+            chosen[name] = table[theirs].cast("string")
     return chosen
 
 

@@ -18,6 +18,7 @@ SCHEMA = pa.schema(
         ("position", pa.int32()),
         ("click", pa.int32()),
         ("timestamp", pa.int64()),
+        ("session", pa.string()),
     ]
 )
 
@@ -80,7 +81,7 @@ class _Pages:
         impression = f"{session}-{number}"
         self.latest[session] = impression, query, number
         for position, document in enumerate(documents, start=1):
-            self.shown[session, document] = self._row(impression, query, document, position, 0, time)
+            self.shown[session, document] = self._row(impression, query, document, position, 0, time, session)
 
     def _click(self, session: str, time: int, document: str) -> None:
         row = self.shown.get((session, document))
@@ -88,7 +89,7 @@ class _Pages:
             self.clicked.append(row)
             return
         impression, query, _ = self.latest.get(session, (f"{session}-0", None, 0))
-        self._row(impression, query, document, None, 1, time)
+        self._row(impression, query, document, None, 1, time, session)
 
     def _row(self, *values: object) -> int:
         for column, value in zip(self.columns.values(), values, strict=True):

@@ -15,6 +15,8 @@ from saferank.data.log_source import fetch
 from saferank.errors import DataError, UsageError
 
 DEFAULT_SHARES = (0.6, 0.2, 0.2)
+HASHED = ("impression", "query", "unit")
+"""What a split by hash can hash."""
 _DIGITS = 13
 """Hexadecimal digits of a threshold: 52 bits, all that the mantissa of a share has."""
 
@@ -26,29 +28,43 @@ def md5(value: str) -> str:  # type: ignore[empty-body]
 
 @dataclass(frozen=True)
 class HashSplit:
-    """By the MD5 digest of `seed:impression_id`: at random, but the same on every engine and in every run.
+    """By the MD5 digest of `seed:id`: at random, but the same on every engine and in every run.
 
-    An impression keeps its part when the log grows. The digest, in hexadecimal, is compared as text.
+    The id is that of the impression, of its query or of its unit (a user or session), so that all impressions of a
+    query or unit belong to one part. An impression keeps its part when the log grows. The digest, in hexadecimal, is
+    compared as text.
     """
 
     shares: tuple[float, ...] = DEFAULT_SHARES
     seed: int = 0
+    by: str | None = None
+    """Whose id is hashed: impression, query or unit. None: the unit in a log with units, else the impression."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", _checked(self.shares))
+        if self.by is not None and self.by not in HASHED:
+            raise UsageError(f"split by the hash of {self.by}: must be {', '.join(HASHED)}.")
 
     def fitted(self, log: ir.Table, source: str) -> HashSplit:  # noqa: ARG002
-        """Return itself: nothing depends on the log."""
-        return self
+        """Return the split with what is hashed: that depends on whether the log has units."""
+        return self.of_units("unit" in log.columns)
+
+    def of_units(self, there: bool) -> HashSplit:
+        """Return the split of a log with or without units."""
+        if self.by == "unit" and not there:
+            raise UsageError("a split by unit needs the column of the user or session; name it with --unit COLUMN.")
+        return replace(self, by=self.by or ("unit" if there else "impression"))
 
     def part(self, impression: ir.Table) -> ir.IntegerValue:
-        """Return the part, 0 to 2, of each row by its `impression_id`."""
-        digest = md5(ibis.literal(f"{self.seed}:") + impression["impression_id"].cast("string"))
-        return _part(digest, [_threshold(bound) for bound in _bounds(self.shares)])
+        """Return the part, 0 to 2, of each row by its `impression_id`, `query` or `unit`."""
+        name = self.by if self.by in ("query", "unit") else "impression_id"
+        digest = md5(ibis.literal(f"{self.seed}:") + impression[name].cast("string"))
+        return _part(digest, [threshold(bound) for bound in _bounds(self.shares)])
 
     def describe(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
-        return {"by": "hash", "seed": self.seed, "shares": list(self.shares)}
+        by = self.by if self.by in ("query", "unit") else "hash"
+        return {"by": by, "seed": self.seed, "shares": list(self.shares)}
 
 
 @dataclass(frozen=True)
@@ -106,13 +122,16 @@ def split_of(described: dict[str, Any]) -> Split:
         shares = tuple(described["shares"])
         if described["by"] == "time":
             return TimeSplit(shares, tuple(described["boundaries"]))
-        return HashSplit(shares, int(described["seed"]))
+        by = "impression" if described["by"] == "hash" else described["by"]  # even of a log that has units now
+        return HashSplit(shares, int(described["seed"]), by)
     except (KeyError, TypeError) as error:
         raise DataError(f"the manifest tells of no split ({error!r}).") from error
 
 
 def parse_split(text: str, *, by: str = "hash", seed: int = 0) -> Split:
     """Return the split that a text such as `60/20/20` asks for: shares of train, validation and certify.
+
+    `by`: hash (of the unit in a log with units, else of the impression), query, unit or time.
 
     >>> parse_split("80/10/10").shares
     (0.8, 0.1, 0.1)
@@ -128,9 +147,11 @@ def parse_split(text: str, *, by: str = "hash", seed: int = 0) -> Split:
         raise UsageError(
             f"split {text}: write the shares of {', '.join(PARTS)} in percent, such as 60/20/20."
         ) from error
-    if by not in ("hash", "time"):
-        raise UsageError(f"split by {by}: must be hash or time.")
-    return split if by == "hash" else TimeSplit(shares)
+    if by == "time":
+        return TimeSplit(shares)
+    if by not in ("hash", "query", "unit"):
+        raise UsageError(f"split by {by}: must be hash, time, query or unit.")
+    return split if by == "hash" else replace(split, by=by)
 
 
 def _checked(shares: tuple[float, ...]) -> tuple[float, ...]:
@@ -145,7 +166,7 @@ def _bounds(shares: tuple[float, ...]) -> list[float]:
     return [min(math.fsum(shares[: place + 1]), 1.0) for place in range(len(shares) - 1)]
 
 
-def _threshold(share: float) -> str:
+def threshold(share: float) -> str:
     """Return the digest below which this share of all digests lies."""
     number = round(share * 16**_DIGITS)
     return f"{number:0{_DIGITS}x}" if number < 16**_DIGITS else "g"  # after every digest

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import ibis
 import ibis.expr.types as ir
 
-from saferank.data.log_layouts import extras, missing, pick
+from saferank.data.log_layouts import EXTRAS, extras, missing, pick
 from saferank.data.log_source import LogSource, fetch
 from saferank.errors import DataError
 
@@ -30,9 +30,9 @@ ORDINAL = ("event_attributes.position.ordinal", "ordinal")
 
 
 def ubi_log(
-    source: LogSource, columns: Mapping[str, str], segment: str | None, action: str | None
+    source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str], action: str | None
 ) -> tuple[ir.Table, dict[str, str]]:
-    """Bring the two tables to one row a shown document; return it and the columns used.
+    """Bring the two tables to one row per shown document; return it and the columns used.
 
     Events count as clicks if their action is `action`, or by default `click` or a name that ends so (`item_click`).
     """
@@ -47,13 +47,13 @@ def ubi_log(
         impression_id=queries[used["query_id"]].cast("string"),
         query_id=queries[used["user_query"]].cast("string"),
         document_id=hits,
-        **extras(queries, used, segment, name),
+        **extras(queries, used, asked, name),
     )
     shown = searches.unnest("document_id", offset="place")
     shown = shown.mutate(document_id=shown["document_id"].cast("string"), position=shown["place"] + 1)
     clicks = _clicks(source, of_events, action, shown)
     found = shown.left_join(clicks, ["impression_id", "document_id"])
-    rest = [column for column in ("timestamp", "segment") if column in shown.columns]
+    rest = [column for column in EXTRAS if column in shown.columns]
     log = found.select(
         "impression_id",
         "query_id",

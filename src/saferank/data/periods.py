@@ -1,0 +1,97 @@
+"""Periods of a click log: calendar days or clock hours, within which later steps compare what was shown and clicked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+
+HOUR, DAY = 3_600, 86_400
+"""In seconds."""
+FEWEST, MOST = 3, 400
+"""Periods of a log, unless it is too short for as many hours."""
+_PER_SECOND = ((1e11, 1), (1e14, 1_000), (1e17, 1_000_000), (math.inf, 1_000_000_000))
+"""Numeric timestamps up to the first are seconds since 1970, then milliseconds, microseconds and nanoseconds."""
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Periods of equal length, numbered from 0, of a log whose timestamps run from `first` to `last`."""
+
+    first: Any
+    """A datetime (UTC if it has no time zone), or a number since 1970."""
+    last: Any
+    begin: int
+    """Of period 0, in seconds since 1970."""
+    length: int
+    """Of each period, in seconds."""
+    count: int
+
+    @property
+    def per_second(self) -> int:
+        """How many units of the log's timestamps make a second."""
+        return _per_second(self.first, self.last)
+
+    def number(self, moment: ir.Value) -> ir.IntegerValue:
+        """Return the period of each moment, 0 where there is none."""
+        value = moment.truncate("s").epoch_seconds() if moment.type().is_timestamp() else moment
+        period = (value - self.begin * self.per_second) // (self.length * self.per_second)
+        return ibis.coalesce(period.cast("int32"), 0)
+
+    def describe(self) -> list[list[Any]]:
+        """Return the first and last moment of each period, within those of the log, as ISO text or numbers."""
+        begins = [self.begin + place * self.length for place in range(self.count)]
+        first = [self.first, *map(self._moment, begins[1:])]
+        last = [*(self._moment(begin, before=True) for begin in begins[1:]), self.last]
+        return [[_plain(moment) for moment in pair] for pair in zip(first, last, strict=True)]
+
+    def _moment(self, seconds: int, *, before: bool = False) -> Any:
+        """Return a moment as the log writes it, or the one just before it: to the second, or to the log's unit."""
+        if not isinstance(self.first, datetime):
+            return seconds * self.per_second - before
+        moment = datetime.fromtimestamp(seconds, UTC) - timedelta(seconds=before)
+        return moment if self.first.tzinfo else moment.replace(tzinfo=None)
+
+
+def periods_of(first: Any, last: Any) -> Periods:
+    """Return the periods of a log whose timestamps run from `first` to `last`.
+
+    A period is a calendar day (UTC) if the log touches three or more of them, else a clock hour if it touches three or
+    more of those, else the whole log. With more than 400 days, each period is as many whole days as needed.
+    """
+    if not isinstance(first, datetime) and not (math.isfinite(first) and math.isfinite(last)):
+        return Periods(first, last, 0, DAY, 1)
+    low, high = _seconds(first, first, last), _seconds(last, first, last)
+    for length in (DAY, HOUR):
+        begin = low // length * length
+        count = (high - begin) // length + 1
+        if count >= FEWEST:
+            length *= math.ceil(count / MOST)
+            return Periods(first, last, begin, length, (high - begin) // length + 1)
+    return Periods(first, last, low, high - low + 1, 1)
+
+
+def _seconds(moment: Any, first: Any, last: Any) -> int:
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return math.floor(aware.timestamp())
+    seconds: int = math.floor(moment / _per_second(first, last))
+    return seconds
+
+
+def _per_second(first: Any, last: Any) -> int:
+    if isinstance(first, datetime):
+        return 1
+    largest = max(abs(first), abs(last))
+    return next(per_second for most, per_second in _PER_SECOND if largest <= most)
+
+
+def _plain(moment: Any) -> Any:
+    """Return what JSON can hold."""
+    if isinstance(moment, datetime):
+        return moment.isoformat()
+    return moment if isinstance(moment, int) else float(moment)
