@@ -1,0 +1,197 @@
+"""Logs of single impressions as arrays, and the tables that aggregating them gives, without any SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from saferank.data.aggregated_log import PARTS, SCHEMAS, AggregatedLog
+
+if TYPE_CHECKING:
+    from tests.shops import Shop
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+START = 1_767_571_200
+"""The first second of every log: 2026-01-05, midnight UTC."""
+DAY, HOUR = 86_400, 3_600
+SAMPLED = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class ShopLog:
+    """Single impressions, in the order of time."""
+
+    shop: Shop
+    second: Ints
+    """Since the first midnight."""
+    query: Ints
+    unit: Ints
+    ranking: Ints
+    """Document numbers within the query, of (impression, rank)."""
+    clicks: NDArray[np.bool_]
+
+    @property
+    def day(self) -> Ints:
+        return self.second // DAY
+
+    @property
+    def units(self) -> int:
+        return int(self.unit.max()) + 1
+
+    @property
+    def rows(self) -> Ints:
+        """Rows of `Shop.data` that were shown, of (impression, rank)."""
+        return self.query[:, None] * self.shop.documents + self.ranking
+
+    @cached_property
+    def wanted(self) -> Array:
+        """Relevance of what was shown, of (impression, rank)."""
+        return self.shop.relevance[self.day[:, None], self.query[:, None], self.ranking]
+
+    def without_most_shown(self) -> NDArray[np.bool_]:
+        """Return which rows of `Shop.data` are left without the most shown document of every second query."""
+        shape = self.shop.queries, self.shop.documents
+        shown = np.bincount(self.rows.ravel(), minlength=shape[0] * shape[1]).reshape(shape)
+        kept = np.ones(shape, np.bool_)
+        kept[np.arange(0, shape[0], 2), shown[::2].argmax(axis=1)] = False
+        return kept.ravel()
+
+    def table(self) -> pa.Table:
+        """One row per shown document, as a raw log holds it."""
+        impressions, ranks = self.ranking.shape
+        impression = np.repeat(np.arange(impressions), ranks)
+        return pa.table(
+            {
+                "impression_id": pa.array(impression),
+                "timestamp": pa.array(START + self.second[impression]).cast(pa.timestamp("s")),
+                "user_id": _taken(_unit_ids(self.units), self.unit[impression]),
+                "query_id": _taken(self.shop.query_ids, self.query[impression]),
+                "document_id": _taken(self.shop.document_ids, self.rows.ravel()),
+                "position": pa.array(np.tile(np.arange(1, ranks + 1, dtype=np.int32), impressions)),
+                "click": pa.array(self.clicks.ravel().astype(np.int8)),
+            }
+        )
+
+    def aggregated(
+        self,
+        rng: np.random.Generator | int,
+        *,
+        shares: tuple[float, ...] = (0.6, 0.2, 0.2),
+        split: Literal["impression", "query", "unit"] = "impression",
+        units: bool = False,
+        timestamps: bool = True,
+        rankings: bool = False,
+    ) -> AggregatedLog:
+        """Return what aggregating `table` gives, with parts drawn at random by impression, query or unit."""
+        rng = np.random.default_rng(rng)
+        impressions, ranks = self.ranking.shape
+        shop, owner = self.shop, {"impression": np.arange(impressions), "query": self.query, "unit": self.unit}[split]
+        part = np.searchsorted(np.cumsum(shares)[:-1], rng.random(int(owner.max()) + 1), side="right")[owner]
+        length = DAY if shop.days >= 3 else HOUR
+        _, period = np.unique(self.second // length if timestamps else np.zeros_like(part), return_inverse=True)
+        mask = np.where(self.clicks, np.int64(1) << self.ranking, 0).sum(axis=1)
+        unit_ids = _unit_ids(self.units)
+
+        def unit_of(chosen: Ints) -> pa.Array:
+            return _taken(unit_ids, self.unit[chosen]) if units else pa.nulls(len(chosen), pa.string())
+
+        columns = [part[:, None], period[:, None], self.rows, np.arange(ranks)[None, :]]
+        first, counts, group = _grouped(*(np.broadcast_to(column, self.ranking.shape).ravel() for column in columns))
+        shown, rank = first // ranks, first % ranks
+        tables = {
+            "impressions": [
+                _taken(PARTS, part[shown]), period[shown], _taken(shop.query_ids, self.query[shown]),
+                _taken(shop.document_ids, self.rows.ravel()[first]), rank + 1,
+                counts, np.bincount(group, self.clicks.ravel()).astype(np.int64),
+            ]
+        }  # fmt: skip
+        seen, counts, _ = _grouped(part, period, self.unit if units else np.zeros_like(part), self.query, mask)
+        tables["patterns"] = [
+            _taken(PARTS, part[seen]), period[seen], pa.nulls(len(seen), pa.string()), unit_of(seen),
+            _taken(shop.query_ids, self.query[seen]), self._clicked(seen, mask),
+            pa.nulls(len(seen), pa.list_(pa.float64())), counts,
+        ]  # fmt: skip
+        if rankings:
+            code = self.ranking @ shop.documents ** np.arange(ranks)
+            seen, counts, _ = _grouped(part, self.query, code, mask)
+            placed = _taken(shop.document_ids, self.rows[seen].ravel())
+            tables["rankings"] = [
+                _taken(PARTS, part[seen]), _taken(shop.query_ids, self.query[seen]),
+                pa.ListArray.from_arrays(pa.array(np.arange(len(seen) + 1) * ranks, pa.int32()), placed),
+                self._clicked(seen, mask), counts,
+            ]  # fmt: skip
+        drawn = np.sort(rng.permutation(impressions)[:SAMPLED])
+        row = np.repeat(drawn, ranks)
+        tables["sample"] = [
+            _taken(PARTS, part[row]), period[row], unit_of(row), np.repeat(np.arange(len(drawn)), ranks),
+            _taken(shop.query_ids, self.query[row]), _taken(shop.document_ids, self.rows[drawn].ravel()),
+            np.tile(np.arange(1, ranks + 1), len(drawn)), self.clicks[drawn].ravel().astype(np.int8),
+        ]  # fmt: skip
+        made = {name: _table(name, columns) for name, columns in tables.items()}
+        moments = [] if not timestamps else _periods(self.second, period)
+        manifest: dict[str, Any] = {
+            "source": "shop", "layout": "long", "columns": {}, "files": [], "rows": self.ranking.size,
+            "cutoff": ranks, "segment": None, "reward": None,
+            "split": {"by": "hash" if split == "impression" else split, "seed": 0, "shares": list(shares)},
+            "unit": "user_id" if units else None, "period": [moments[0][0], moments[-1][1]] if moments else None,
+            "periods": moments, "bad_rows": {}, "notes": [],
+            "parts": {
+                name: {
+                    "interactions": int((part == place).sum()),
+                    "queries": len(np.unique(self.query[part == place])),
+                    "shown": int((part == place).sum()) * ranks,
+                    "clicks": int(self.clicks[part == place].sum()),
+                }
+                for place, name in enumerate(PARTS)
+            },
+        }  # fmt: skip
+        return AggregatedLog(manifest=manifest, **made)
+
+    def _clicked(self, impressions: Ints, mask: Ints) -> pa.Array:
+        """Return the ids of the documents clicked in each impression, sorted."""
+        bits = (mask[impressions, None] >> np.arange(self.shop.documents)) & 1
+        row, document = np.nonzero(bits)
+        ids = _taken(self.shop.document_ids, self.query[impressions][row] * self.shop.documents + document)
+        offsets = np.concatenate([[0], np.cumsum(bits.sum(axis=1))])
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids)
+
+
+def _grouped(*keys: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the first row of each distinct combination of keys, its number of rows, and the group of each row."""
+    group = np.zeros(len(keys[0]), np.int64)
+    first = counts = group
+    for key in keys:
+        values, code = np.unique(key, return_inverse=True)
+        _, first, group, counts = np.unique(
+            group * len(values) + code, return_index=True, return_inverse=True, return_counts=True
+        )
+    return first, counts, group
+
+
+def _table(name: str, columns: list[Any]) -> pa.Table:
+    schema = SCHEMAS[name]
+    return pa.table([pa.array(c).cast(kind) for c, kind in zip(columns, schema.types, strict=True)], schema=schema)
+
+
+def _taken(names: Any, places: Ints) -> pa.Array:
+    return pa.array(names, pa.string()).take(pa.array(places))
+
+
+def _unit_ids(units: int) -> list[str]:
+    return [f"u{unit:06d}" for unit in range(units)]
+
+
+def _periods(second: Ints, period: Ints) -> list[list[str]]:
+    """Return the first and last moment of each period."""
+    edges = np.searchsorted(period, np.arange(period.max() + 2))
+    moments = [[second[first], second[last - 1]] for first, last in pairwise(edges)]
+    return [[datetime.fromtimestamp(START + int(moment), UTC).isoformat() for moment in pair] for pair in moments]
