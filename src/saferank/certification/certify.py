@@ -120,7 +120,7 @@ def certify(
     if ranker.complete:
         check_features(missing["clicks"], missing["exposure"], source=log.source)
     limits = _weight_limits(rehearsal, curves, interactions, settings)
-    guesses = (rehearsal.lower(curves.curve, limits[0]).variance, rehearsal.upper(curves.curve, limits[1])[0].variance)
+    guesses = tuple(rehearsal.differences(curves.curve, limit).variance for limit in limits)
     judge = _Judge(test, curves, limits, tuple(guess if guess > 0 else 1.0 for guess in guesses), settings.bound)
     check_effective_clicks(test.effective_clicks(curves.curve, limits[0]))
 
@@ -128,7 +128,7 @@ def certify(
     lower, worst = judge.lower(delta)
     upper = judge.upper(delta)
     verdict = decide(lower, upper, settings.tolerance)
-    differences = judge.comparison.lower(curves.curve, limits[0])
+    differences = test.differences(curves.curve, limits[0])
     detailed = _details(judge, settings, learning.query) if settings.details else {}
     return Certificate(
         verdict=verdict,
@@ -259,9 +259,9 @@ class _Judge:
         curves = self.curves.around(lambda curve: self.comparison.mean(curve, self.limits[1]), self._curve_delta(delta))
         found = []
         for curve in curves:
-            differences, constant = self.comparison.upper(curve, self.limits[1])
-            negated = replace(differences.negated(), guess=self.guesses[1])
-            found.append(constant - BOUNDS[bound or self.bound].lower(negated, self._rest(delta)))
+            negated = replace(self.comparison.differences(curve, self.limits[1]).negated(), guess=self.guesses[1])
+            rest = self.comparison.rest(curve, self.limits[1])
+            found.append(rest - BOUNDS[bound or self.bound].lower(negated, self._rest(delta)))
         return max(found)
 
     def at(self, curve: Floats, delta: float) -> tuple[float, float]:
@@ -273,7 +273,7 @@ class _Judge:
         return replace(self, comparison=self.comparison.of(chosen))
 
     def _lower_at(self, curve: Floats, delta: float, bound: str | None) -> float:
-        differences = replace(self.comparison.lower(curve, self.limits[0]), guess=self.guesses[0])
+        differences = replace(self.comparison.differences(curve, self.limits[0]), guess=self.guesses[0])
         return BOUNDS[bound or self.bound].lower(differences, self._rest(delta))
 
     def _curve_delta(self, delta: float) -> float:
@@ -297,13 +297,16 @@ def _weight_limits(
     there = rehearsal.part.patterns.total_interactions
     if there < 2:
         return DEFAULT_WEIGHT, DEFAULT_WEIGHT
-    z = NormalDist().inv_cdf(1.0 - settings.delta * settings.spent) * math.sqrt(there / max(interactions, 1))
+    delta = settings.delta * settings.spent
+    z = NormalDist().inv_cdf(1.0 - delta) * math.sqrt(there / interactions)
     lower, upper = [], []
     for limit in WEIGHTS:
-        below = rehearsal.lower(curves.curve, limit)
-        above, constant = rehearsal.upper(curves.curve, limit)
-        lower.append(below.mean - z * below.standard_error)
-        upper.append(constant + above.mean + z * above.standard_error)
+        terms = rehearsal.differences(curves.curve, limit)
+        lower.append(terms.mean - z * terms.standard_error)
+        heavy = (
+            terms.high * terms.largest_size * math.log(1.0 / delta) / (3.0 * interactions)
+        )  # as in Bernstein's bound
+        upper.append(terms.mean + rehearsal.rest(curves.curve, limit) + z * terms.standard_error + heavy)
     if not np.isfinite([lower, upper]).all():
         return DEFAULT_WEIGHT, DEFAULT_WEIGHT
     return WEIGHTS[int(np.argmax(lower))], WEIGHTS[int(np.argmin(upper))]
@@ -323,14 +326,14 @@ def _without_features(test: Comparison, rankers: _Rankers, curve: Floats) -> dic
 
 def _needed(judge: _Judge, delta: float, tolerance: float, log: AggregatedLog) -> Needed | None:
     """Widths fall like 1/sqrt(N). None if the estimate is within a standard error of what has to be proven."""
-    lower = judge.comparison.lower(judge.curves.curve, judge.limits[0])
-    above, constant = judge.comparison.upper(judge.curves.curve, judge.limits[1])
+    lower, above = (judge.comparison.differences(judge.curves.curve, limit) for limit in judge.limits)
+    rest = judge.comparison.rest(judge.curves.curve, judge.limits[1])
     normal = NormalDist()
     z = normal.inv_cdf(1.0 - delta) + normal.inv_cdf(POWER)
     if lower.mean + tolerance > lower.standard_error:
         margin, error, verdict = lower.mean + tolerance, lower.standard_error, Verdict.DEPLOY
-    elif -(above.mean + constant + tolerance) > above.standard_error:
-        margin, error, verdict = -(above.mean + constant + tolerance), above.standard_error, Verdict.KEEP
+    elif -(above.mean + rest + tolerance) > above.standard_error:
+        margin, error, verdict = -(above.mean + rest + tolerance), above.standard_error, Verdict.KEEP
     else:
         return None
     interactions = lower.interactions
@@ -411,7 +414,7 @@ def _traffic(judge: _Judge, delta: float, seen_queries: NDArray[np.int64]) -> tu
 
 
 def _row(name: str, judge: _Judge, delta: float) -> SegmentRow:
-    differences = judge.comparison.lower(judge.curves.curve, judge.limits[0])
+    differences = judge.comparison.differences(judge.curves.curve, judge.limits[0])
     return SegmentRow(name, differences.interactions, differences.mean, judge.lower(delta)[0], judge.upper(delta))
 
 

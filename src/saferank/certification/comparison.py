@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.certification.differences import Differences, weighted_differences
+from saferank.certification.differences import Differences, extreme_sums, weighted_differences
 from saferank.certification.held_out import HeldOut
 
 Floats = NDArray[np.float64]
@@ -68,50 +68,49 @@ class Comparison:
         return self.ranked[self.part.query][self.part.stratum]
 
     def mean(self, examination: Floats, most_weight: float) -> float:
-        """Return the estimate of the improvement: what `lower(...).mean` is, without its terms."""
+        """Return the estimate of the improvement: the mean of `differences`, without its terms."""
         weights = np.minimum(self.ratio(examination), most_weight) - 1.0
         return float(weights @ self.part.rewards) / max(self.part.patterns.total_interactions, 1)
 
-    def lower(self, examination: Floats, most_weight: float) -> Differences:
-        """Return terms whose mean is expected to be at most the improvement.
+    def differences(self, examination: Floats, most_weight: float) -> Differences:
+        """Return terms whose mean is expected to be at most the improvement: weights are lowered to `most_weight`.
 
-        Weights above `most_weight` are lowered to it, which can only lower the mean.
+        For a lower bound that is all: lowering a weight, like leaving out what was not shown, can only lower the mean.
+        For an upper bound, add `rest`.
         """
         weights = np.minimum(self.ratio(examination), most_weight) - 1.0
-        return self._differences(weights, examination, most_weight)
-
-    def upper(self, examination: Floats, most_weight: float) -> tuple[Differences, float]:
-        """Return terms, and a constant, whose sum is expected to be at least the improvement.
-
-        A click on a document with a weight above `most_weight` does not count for the new ranker; instead, as for
-        documents that were not shown at all, every examination of it is taken for a click: relevance is at most 1.
-        """
-        ratio = self.ratio(examination)
-        used = ratio <= most_weight
-        weights = np.where(used, ratio, 0.0) - 1.0
-        part = self.part
-        rho = self.exposure(examination)
-        # relevance(d) is what a click at a rank with examination 1 would be: at most 1 / the largest examination
-        counted = np.bincount(part.stratum, np.where(used & self._ranked, rho[part.pair], 0.0), part.strata)
-        rest = np.where(self.ranked[part.query], self._total(rho)[part.query] - counted, 0.0)
-        constant = float(np.maximum(rest, 0.0) @ part.issued) / max(float(part.issued.sum()), 1.0)
-        constant *= self.most_reward / float(examination.max())
-        return self._differences(weights, examination, most_weight), constant
-
-    def _total(self, rho: Floats) -> Floats:
-        """Query -> exposure of all its documents."""
-        return np.add.reduceat(rho, self.offsets[:-1])
-
-    def _differences(self, weights: Floats, examination: Floats, most_weight: float) -> Differences:
-        cutoff = len(examination)
-        limit = cutoff * self.most_reward
+        limit = len(examination) * self.most_reward
+        starts = np.unique(self.part.stratum, return_index=True)[1]
+        offsets = np.append(starts, self.part.cells)
+        highest = -extreme_sums(-weights, offsets, len(examination)).min(initial=0.0) * self.most_reward
         return weighted_differences(
             self.part.patterns,
             weights,
             low=-limit,
-            high=limit * max(float(weights.max(initial=0.0)), 0.0) if np.isinf(most_weight) else limit * most_weight,
+            high=float(highest),
             second_moment=self._second_moments(weights, examination),
         )
+
+    def rest(self, examination: Floats, most_weight: float) -> float:
+        """Return what the terms may lack: the exposure that they leave out, as if each of it brought a click.
+
+            sum_d rho(d) - min(rho(d)/rho_0(d), most_weight) rho_0(d)
+
+        As relevance is at most 1, improvement <= E[mean of the terms] + rest. (The terms bound from below what is
+        examined and not clicked, whose complement this is.)
+        """
+        part, rho = self.part, self.exposure(examination)
+        ratio = self.ratio(examination)
+        kept = np.divide(np.minimum(ratio, most_weight), ratio, out=np.zeros(part.cells), where=ratio > 0)
+        used = np.bincount(part.stratum, np.where(self._ranked, rho[part.pair] * kept, 0.0), part.strata)
+        left = np.where(self.ranked[part.query], self._total(rho)[part.query] - used, 0.0)
+        # a click at a rank with examination 1 has the chance relevance(d): at most 1 / the largest examination
+        scale = self.most_reward / float(examination.max()) / max(float(part.issued.sum()), 1.0)
+        return scale * float(np.maximum(left, 0.0) @ part.issued)
+
+    def _total(self, rho: Floats) -> Floats:
+        """Query -> exposure of all its documents."""
+        return np.add.reduceat(rho, self.offsets[:-1])
 
     def _second_moments(self, weights: Floats, examination: Floats) -> dict[str, float]:
         """See `differences.second_moments`; over the documents that were shown, others have no term."""

@@ -14,7 +14,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, Reward, RewardMost, Unit, parse_columns
+from saferank.cli.log_options import (
+    Columns,
+    Layout,
+    LoggingScores,
+    OnBadRows,
+    Part,
+    Reward,
+    RewardMost,
+    Unit,
+    parse_columns,
+)
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +38,8 @@ GROWTH = 1.25
 
 def certify(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A folder that [cyan]saferank fit[/cyan] wrote; none with --candidate.")
+        str,
+        typer.Argument(metavar="MODEL", help="A folder that [cyan]saferank fit[/cyan] wrote; none with --candidate."),
     ],
     log: Annotated[
         str | None,
@@ -128,7 +139,9 @@ def certify(
 
     if candidate is not None:
         if log is not None or features is not None or logging_scores is not None:
-            raise UsageError("--candidate needs LOG and nothing else: leave MODEL, --features and --logging-scores out.")
+            raise UsageError(
+                "--candidate needs LOG and nothing else: leave MODEL, --features and --logging-scores out."
+            )
         log = model
         read = [Path(candidate)]
     else:
@@ -213,7 +226,9 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     verdict = certificate.verdict.value
     if certificate.unchecked:
         console.print(
-            Text("This rests on an examination curve that was given and that the log cannot check.", style="bold yellow")
+            Text(
+                "This rests on an examination curve that was given and that the log cannot check.", style="bold yellow"
+            )
         )
     console.print(Text.assemble((f" {verdict} ", COLOURS[verdict] + " reverse"), f"  {meaning(certificate)}\n"))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -245,7 +260,9 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
         console.print(Text.assemble(("Warning: ", "yellow"), f"{warning[0].upper()}{warning[1:]}"))
     for doubt in certificate.doubts:
         console.print(Text.assemble(("Doubt: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
-    console.print(f"Written to {out}: all of this, and what it was made from. Looks are kept in {ledger}.", highlight=False)
+    console.print(
+        f"Written to {out}: all of this, and what it was made from. Looks are kept in {ledger}.", highlight=False
+    )
 
 
 def _curve(certificate: Certificate) -> str:
