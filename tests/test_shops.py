@@ -147,6 +147,9 @@ def test_rankers_over_days() -> None:
     retrained = nightly(shop, rng(0), noise=0.0)
     order = np.argsort(-shop.relevance, axis=-1)
     np.testing.assert_array_equal(np.argsort(-retrained.scores, axis=-1), order[[0, 0, 1]])
+    before, after = noisy(shop, rng(1)), noisy(shop, rng(2))
+    changed = changed_once(shop, before, after, day=2).scores
+    np.testing.assert_array_equal(changed, [before.scores[0], before.scores[0], after.scores[0]])
     constant = make_shop(rng(0), queries=2, documents=4, cutoff=3, days=3)
     np.testing.assert_array_equal(constant.relevance[0], constant.relevance[2])
     assert (nightly(constant, rng(0)).scores[1] != nightly(constant, rng(0)).scores[2]).all()
@@ -255,8 +258,15 @@ def test_new_rankers_improve_as_asked(users: Users, sampled: bool) -> None:
     assert -0.05 - margin <= worse <= -0.05
     better = world.improvement(world.better(0.03, rng(2), sampled=sampled)) / world.logging_utility
     assert 0.03 <= better <= 0.03 + margin
-    with pytest.raises(ValueError, match="does not reach"):
-        world.better(9.0, rng(2))
+
+
+def test_nothing_beats_the_optimal_ranker() -> None:
+    shop = make_shop(rng(0), queries=30, documents=5, cutoff=3, days=2)
+    world = World(shop, noisy(shop, rng(1), noise=0.0, sampled=False))
+    assert world.improvement(world.no_better(rng(2), noise=0.0)) == 0.0
+    assert world.improvement(world.no_better(rng(2), noise=1.0, sampled=True)) < 0.0
+    with pytest.raises(ValueError, match="better by"):
+        world.better(0.01, rng(2))
 
 
 def test_learner_ranks_by_clicks_over_examinations() -> None:
