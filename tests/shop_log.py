@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -97,7 +96,7 @@ class ShopLog:
         shop, owner = self.shop, {"impression": np.arange(impressions), "query": self.query, "unit": self.unit}[split]
         part = np.searchsorted(np.cumsum(shares)[:-1], rng.random(int(owner.max()) + 1), side="right")[owner]
         length = DAY if shop.days >= 3 else HOUR
-        _, period = np.unique(self.second // length if timestamps else np.zeros_like(part), return_inverse=True)
+        period = (self.second // length - self.second[0] // length) * timestamps
         mask = np.where(self.clicks, np.int64(1) << self.ranking, 0).sum(axis=1)
         unit_ids = _unit_ids(self.units)
 
@@ -137,7 +136,7 @@ class ShopLog:
             np.tile(np.arange(1, ranks + 1), len(drawn)), self.clicks[drawn].ravel().astype(np.int8),
         ]  # fmt: skip
         made = {name: _table(name, columns) for name, columns in tables.items()}
-        moments = [] if not timestamps else _periods(self.second, period)
+        moments = _periods(self.second, length) if timestamps else []
         manifest: dict[str, Any] = {
             "source": "shop", "layout": "long", "columns": {}, "files": [], "rows": self.ranking.size,
             "cutoff": ranks, "segment": None, "reward": None,
@@ -190,8 +189,8 @@ def _unit_ids(units: int) -> list[str]:
     return [f"u{unit:06d}" for unit in range(units)]
 
 
-def _periods(second: Ints, period: Ints) -> list[list[str]]:
-    """Return the first and last moment of each period."""
-    edges = np.searchsorted(period, np.arange(period.max() + 2))
-    moments = [[second[first], second[last - 1]] for first, last in pairwise(edges)]
-    return [[datetime.fromtimestamp(START + int(moment), UTC).isoformat() for moment in pair] for pair in moments]
+def _periods(second: Ints, length: int) -> list[list[str]]:
+    """Return the first and last moment of each period: calendar days or clock hours, within those of the log."""
+    begins = np.arange(second[0] // length + 1, second[-1] // length + 1) * length
+    pairs = zip([second[0], *begins], [*(begins - 1), second[-1]], strict=True)
+    return [[datetime.fromtimestamp(START + int(at), UTC).replace(tzinfo=None).isoformat() for at in p] for p in pairs]

@@ -380,7 +380,7 @@ class World:
         return self.users.utility(self.shop, new) - self.logging_utility
 
     def no_better(self, rng: Generator, *, noise: float = 1.0, sampled: bool = False) -> Ranker:
-        """A ranker whose true improvement is 0 or just below."""
+        """A ranker whose true improvement is 0 or just below; the best of its kind where none comes near 0."""
         return self._tuned(0.0, rng, noise, sampled)[0]
 
     def worse(self, by: float, rng: Generator, *, noise: float = 1.0, sampled: bool = False) -> Ranker:
@@ -389,10 +389,13 @@ class World:
 
     def better(self, by: float, rng: Generator, *, noise: float = 1.0, sampled: bool = False) -> Ranker:
         """A ranker that gains the share `by` of the utility, or just more."""
-        return self._tuned(by, rng, noise, sampled)[1]
+        new = self._tuned(by, rng, noise, sampled)[1]
+        if self.improvement(new) < by * self.logging_utility:
+            raise ValueError(f"no such ranker is better by {by:.1%}: ranking by relevance itself is not.")
+        return new
 
     def _tuned(self, by: float, rng: Generator, noise: float, sampled: bool) -> tuple[Ranker, Ranker]:
-        """Return a ranker at or just below the wanted improvement, and one just above.
+        """Return a ranker at or just below the wanted improvement, and one just above if there is any.
 
         Scores are the logging ranker's mean scores + noise + weight * relevance; the weight is found by bisection.
         """
@@ -408,8 +411,10 @@ class World:
             return self.improvement(ranker(weight)) > by * self.logging_utility
 
         low, high = -30.0, 30.0
-        if above(low) or not above(high):
-            raise ValueError(f"ranking by relevance does not reach {by:+.1%}, or everything does.")
+        if above(low):
+            raise ValueError(f"every such ranker is better than by {by:+.1%}.")
+        if not above(high):
+            low = high
         while high - low > 1e-6:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if above(middle) else (middle, high)
