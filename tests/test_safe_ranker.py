@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,7 +16,7 @@ from saferank.data.features_source import with_ids
 from saferank.data.log_statistics import LogStatistics
 from saferank.data.ranking_data import RankingData
 from saferank.data.synthetic import synthetic_dataset
-from saferank.errors import UsageError
+from saferank.errors import DataError, UsageError
 from saferank.experiments.methods import evaluate
 from saferank.metrics import expected_ndcg
 from saferank.policy.serve import serve
@@ -135,6 +136,64 @@ def test_predict_and_rank_take_raw_features() -> None:
     np.testing.assert_array_equal(drawn.log_probability, expected.log_probability)
 
 
+def table_of(data: RankingData, names: list[str]) -> pa.Table:
+    """The features by these names, in this order, between columns that are none."""
+    assert data.feature_names is not None
+    columns = dict(zip(data.feature_names, data.features.T, strict=True))
+    query = pa.array([f"query {place}" for place in data.query_of_document])
+    return pa.table({"query_id": query} | {name: columns[name] for name in names} | {"label": query})
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "pandas"])
+def test_reordered_columns_of_a_table_are_scored_by_name(kind: str) -> None:
+    ranker, table = fit(), table_of(DATA, list("dbca"))
+    frame, only = table, table.select(list("dbca"))
+    if kind == "pandas":
+        frame, only = frame.to_pandas(), only.to_pandas()
+    scores = ranker.policy.scores(DATA)
+    np.testing.assert_array_equal(ranker.predict(only, DATA.offsets), scores)
+    np.testing.assert_array_equal(ranker.predict(frame), scores)
+    np.testing.assert_array_equal(ranker.rank(frame).rank, serve(scores, DATA.offsets, EXAMINATION).rank)
+    np.testing.assert_array_equal(ranker.predict(frame, [0, len(scores)]), ranker.predict(DATA.features))
+    wider = replace(DATA, features=np.column_stack([scores, DATA.features]), feature_names=("old", *"abcd"))
+    np.testing.assert_array_equal(ranker.predict(wider), scores)
+    with pytest.raises(DataError) as raised:
+        ranker.predict(table_of(DATA, list("dba")))
+    assert raised.value.column == "c"
+
+
+def test_an_array_of_other_width_names_the_features() -> None:
+    with pytest.raises(DataError, match="has 3 features, but the policy reads 4: a, b, c, d"):
+        fit().predict(DATA.features[:, :3])
+
+
+def test_every_call_draws_afresh_unless_a_seed_is_given() -> None:
+    ranker = fit()
+    drawn = [ranker.rank(DATA, serve_as="sampled").rank.tolist() for _ in range(5)]
+    assert any(rank != drawn[0] for rank in drawn)
+    seeded = [ranker.rank(DATA, serve_as="sampled", seed=1).rank.tolist() for _ in range(2)]
+    assert seeded[0] == seeded[1]
+
+
+def test_loading_restores_what_is_known_of_log_and_features(tmp_path: Path) -> None:
+    wider = replace(
+        DATA,
+        features=np.column_stack([DATA.features, PART.logging_scores]).astype(np.float32),
+        feature_names=(*"abcd", "production"),
+    )
+    chosen = {"examination": EXAMINATION, "logging_scores": "production", "missing": 0.5, "log1p": False}
+    ranker = SafeRanker(scorer="linear", scaling="none", training=QUICK, **chosen)  # type: ignore[arg-type]
+    ranker.fit(LOG, wider).save(tmp_path / "model")
+    loaded = SafeRanker.load(tmp_path / "model")
+    assert loaded.logging_scores == "production"
+    for name in ("missing", "log1p", "scaling", "scorer"):
+        assert getattr(loaded.settings, name) == getattr(ranker.settings, name)
+    np.testing.assert_array_equal(np.asarray(loaded.examination), EXAMINATION)
+    holed = table_of(wider, list("abcd")).set_column(1, "a", pa.nulls(DATA.documents))
+    filled = replace(DATA, features=np.column_stack([np.full(DATA.documents, 0.5), DATA.features[:, 1:]]))
+    np.testing.assert_array_equal(loaded.predict(holed), ranker.predict(filled))
+
+
 def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
     scores = PART.logging_scores.astype(np.float32)
     wider = replace(DATA, features=np.column_stack([DATA.features, scores]), feature_names=(*"abcd", "production"))
@@ -147,7 +206,7 @@ def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
     assert ranker.policy.manifest["inputs"]["logging_scores"] == "production"
 
 
-def test_examination_is_estimated_from_the_parts_that_are_learned_from() -> None:
+def test_examination_is_estimated_from_the_parts_that_are_learned_from(tmp_path: Path) -> None:
     many = aggregated_log(DATA, {part: make_log(part, 300_000) for part in ("train", "validation")})
     ranker = SafeRanker(scorer="linear", training=QUICK).fit(many, DATA)
     np.testing.assert_allclose(ranker.policy.examination, EXAMINATION, rtol=0.1)
@@ -155,7 +214,9 @@ def test_examination_is_estimated_from_the_parts_that_are_learned_from() -> None
     few = aggregated_log(DATA, {part: make_log(part, 60) for part in ("train", "validation")})
     doubtful = SafeRanker(scorer="linear", training=QUICK).fit(few, DATA)
     assert doubtful.warnings
-    assert doubtful.policy.manifest["inputs"]["warnings"] == list(doubtful.warnings)
+    doubtful.save(tmp_path / "model")
+    loaded = SafeRanker.load(tmp_path / "model")
+    assert (loaded.examination, loaded.warnings) == (None, doubtful.warnings)
 
 
 def make_log(part: str, interactions: int) -> LogStatistics:
@@ -194,6 +255,10 @@ def test_wrong_calls() -> None:
             fit(**asked)
     with pytest.raises(UsageError, match="is for 2 ranks, but the cutoff is 3"):
         fit(examination="1,0.5", cutoff=3)
+    with pytest.raises(UsageError, match="offsets of its own"):
+        fit().predict(DATA, DATA.offsets)
+    with pytest.raises(UsageError, match="examination inverse-rank: has no power"):
+        SafeRanker(examination="inverse-rank")
     with pytest.raises(UsageError, match="method 'magic' is unknown"):
         SafeRanker(method="magic")
 

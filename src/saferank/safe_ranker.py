@@ -17,6 +17,7 @@ from saferank.data.features_source import load_features, take_column, with_ids
 from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 from saferank.objectives.exposure_crm import Bound
+from saferank.policy.feature_table import column_names, read_table
 from saferank.policy.policy import Policy, ScorerKind
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.propensity.examination import check_probabilities, parse_examination
@@ -34,14 +35,15 @@ class SafeRanker:
     where the log supports it. `delta` is the chance that the bound may fail, for a policy fixed beforehand; what is
     learned is chosen on the data, and needs held-out clicks for a promise.
 
-    `examination`: the chance that each rank is looked at, one number a rank, or as text (`inverse-rank:1`,
-    `1,0.5,0.3`); left out, it is estimated from the log, by the documents that were shown at several ranks.
+    `examination`: the chance that each rank is looked at, if you know it: one number per rank, or as text
+    (`1,0.5,0.3`, or `inverse-rank:1` for 1/rank). Left out, it is estimated from the log, by the documents that were
+    shown at several ranks.
     `cutoff`: learn from so many ranks of the log. `logging_scores` names the feature that holds the scores of the
     Plackett-Luce policy which made the log; it is then not a feature. `baselines`: learn by the other methods too,
     for `comparison`.
 
     >>> from saferank import SafeRanker
-    >>> ranker = SafeRanker(examination="inverse-rank:2", epochs=3)
+    >>> ranker = SafeRanker(epochs=3)
     >>> ranker.fit("log.parquet", "features.parquet").save("model")
     >>> served = SafeRanker.load("model").rank([[7.5, 3], [2.1, 9], [0.4, 1]])  # one query, two features
     >>> sorted(served.rank.tolist())
@@ -79,6 +81,8 @@ class SafeRanker:
             baselines=baselines,
             without_features=without_features,
         )
+        if isinstance(examination, str):
+            parse_examination(examination, cutoff)  # a mistake shows here, and not after the log was read
         self.examination, self.cutoff, self.logging_scores = examination, cutoff, logging_scores
         self.comparison: tuple[ComparedPolicy, ...] = ()
         """How the policy compares with the logging policy (and, with `baselines`, with what other methods learn) on
@@ -152,12 +156,14 @@ class SafeRanker:
         return len(self._given_examination(self.cutoff))
 
     def predict(self, features: ArrayLike | RankingData, offsets: ArrayLike | None = None) -> NDArray[np.float32]:
-        """Return the scores of documents with these raw features.
+        """Return the scores of documents with these raw features, one row per document.
 
-        One row a document, one column a feature, in the order of `policy.schema.names`; `offsets[q]:offsets[q + 1]`
-        are the documents of query q, and one query if left out. Scores compare documents of one query.
+        In a table (a pandas or Polars DataFrame, a pyarrow Table) and in `RankingData` features are found by name, and
+        other columns are not read. An array has one column per feature, in the order of `policy.schema.names`.
+        `offsets[q]:offsets[q + 1]` are the documents of query q; left out, a table's column `query_id` gives them, and
+        without that all documents are of one query. Scores compare documents of one query.
         """
-        return self.policy.scores(_ranking_data(features, offsets))
+        return self._scores(self._ranking_data(features, offsets))
 
     def rank(
         self,
@@ -165,14 +171,32 @@ class SafeRanker:
         offsets: ArrayLike | None = None,
         *,
         serve_as: ServeAs = "deterministic",
-        seed: int = 0,
+        seed: int | None = None,
         cutoff: int | None = None,
     ) -> Served:
-        """Return the rank of each document, by score or drawn with `seed`, and the exposure that this gives it."""
-        data = _ranking_data(features, offsets)
+        """Return the rank of each document, by score or drawn, and the exposure that this gives it.
+
+        Features and offsets are those of `predict`. Every call draws afresh, unless a `seed` is given: the same seed
+        draws the same rankings.
+        """
+        data = self._ranking_data(features, offsets)
         examination = shown_examination(self.policy.examination, cutoff)
         rng = np.random.default_rng(seed)
-        return serve(self.policy.scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
+        return serve(self._scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
+
+    def _scores(self, data: RankingData) -> NDArray[np.float32]:
+        return self.policy.scores(data, ignore=data.feature_names or ())
+
+    def _ranking_data(self, features: ArrayLike | RankingData, offsets: ArrayLike | None) -> RankingData:
+        if isinstance(features, RankingData):
+            if offsets is not None:
+                raise UsageError("RankingData has offsets of its own; leave offsets out.")
+            return features
+        if column_names(features) is not None:
+            return read_table(features, self.policy.schema.names, offsets)
+        rows = np.asarray(features, np.float32)
+        offsets = [0, len(rows)] if offsets is None else offsets
+        return RankingData(rows, np.asarray(offsets), source="the array", check_finite=False)
 
     def certify(
         self,
@@ -211,9 +235,25 @@ class SafeRanker:
 
     @classmethod
     def load(cls, folder: str | Path) -> SafeRanker:
-        """Read a policy that `save` or `saferank fit` wrote. It ranks; `fit` would learn anew, with the defaults."""
-        ranker = cls()
-        ranker._policy = Policy.load(folder)
+        """Read a policy that `save` or `saferank fit` wrote, to rank with it and to certify it.
+
+        What is known about log and features comes with it: `logging_scores`, `missing` and how else features are
+        prepared, `examination` if it was given, `warnings`, `left_out`. `fit` would learn anew, by the default method.
+        """
+        policy = Policy.load(folder)
+        inputs, schema = policy.inputs, policy.schema
+        given = str(inputs.get("examination", "")).startswith("given")
+        ranker = cls(
+            examination=policy.examination if given else None,
+            logging_scores=inputs.get("logging_scores"),
+            log1p=schema.log1p,
+            scaling=schema.scaling,
+            missing=schema.missing,
+        )
+        ranker.settings = replace(ranker.settings, scorer=policy.kind)
+        ranker.warnings = tuple(inputs.get("warnings", ()))
+        ranker.left_out = inputs.get("shown_pairs_without_features", 0)
+        ranker._policy = policy
         return ranker
 
     def _given_examination(self, cutoff: int | None) -> NDArray[np.float64]:
@@ -224,6 +264,7 @@ class SafeRanker:
 
     def _examination(self, log: AggregatedLog, data: RankingData) -> tuple[NDArray[np.float64], str]:
         """Return the examination of the ranks that the log counts, and where it is from."""
+        self.warnings = ()
         if self.examination is None:
             rng = np.random.default_rng([self.settings.learning.training.seed, 1])
             statistics = log.statistics(("train", "validation"), data)
@@ -235,10 +276,3 @@ class SafeRanker:
             return estimate.probabilities(), f"estimated by {estimate.method}"
         given = self._given_examination(log.cutoff if str(self.examination).startswith("inverse-rank") else None)
         return given, f"given: {self.examination}" if isinstance(self.examination, str) else "given"
-
-
-def _ranking_data(features: ArrayLike | RankingData, offsets: ArrayLike | None) -> RankingData:
-    if isinstance(features, RankingData):
-        return features
-    rows = np.asarray(features, np.float32)
-    return RankingData(rows, np.array([0, len(rows)]) if offsets is None else np.asarray(offsets), check_finite=False)

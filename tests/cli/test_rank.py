@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +46,7 @@ def test_by_score(here: Path, call: Call) -> None:
 
 def test_sampled_to_csv(here: Path, call: Call) -> None:
     ran = call("--serve-as", "sampled", "--seed", "4", "--cutoff", "2", out="new/ranked.csv")
-    assert ran.out == "new/ranked.csv: 14 documents ranked, sampled, the first 2 of each query shown.\n"
+    assert ran.out == "new/ranked.csv: 14 documents ranked, sampled with --seed 4, the first 2 of each query shown.\n"
     table = pyarrow.csv.read_csv(here / "new" / "ranked.csv")
     scores = make_policy().scores(DATA)
     served = serve(scores, DATA.offsets, EXAMINATION[:2], serve_as="sampled", rng=np.random.default_rng(4))
@@ -55,6 +56,16 @@ def test_sampled_to_csv(here: Path, call: Call) -> None:
     np.testing.assert_allclose(
         table["log_probability"].to_numpy(), served.log_probability[DATA.query_of_document], rtol=1e-6
     )
+
+
+def test_without_a_seed_rankings_are_drawn_afresh_and_can_be_drawn_again(here: Path, call: Call) -> None:
+    drawn, seeds = [], []
+    for _ in range(3):
+        seeds += re.findall(r"sampled with --seed (\d+)\.", call("--serve-as", "sampled").out)
+        drawn.append(pq.read_table(here / "ranked.parquet"))
+    assert len(set(seeds)) == 3
+    call("--serve-as", "sampled", "--seed", seeds[1], out="again.parquet")
+    assert pq.read_table(here / "again.parquet").equals(drawn[1])
 
 
 def test_csv_candidates_give_the_same(here: Path, call: Call) -> None:

@@ -36,6 +36,12 @@ def test_blocks_give_the_same_as_the_whole(suffix: str, tmp_path: Path) -> None:
     assert list(out.parent.iterdir()) == [out]
 
 
+def test_without_a_seed_every_call_draws_afresh() -> None:
+    policy, data = make_policy(), make_data((40,))
+    one, two = (next(rank_candidates(policy, [data], serve_as="sampled"))["rank"] for _ in range(2))
+    assert one != two  # the same order of 40 documents twice: by chance less often than once in 10^9
+
+
 def test_deterministic_has_no_probability() -> None:
     (table,) = rank_candidates(make_policy(), [make_data()])
     assert table.schema == output_schema("deterministic")

@@ -16,7 +16,7 @@ def test_inverse_rank() -> None:
 
 
 def test_examination_in_writing() -> None:
-    np.testing.assert_array_equal(parse_examination("inverse-rank"), inverse_rank(5, 2.0))
+    np.testing.assert_array_equal(parse_examination("inverse-rank:2"), inverse_rank(5, 2.0))
     np.testing.assert_array_equal(parse_examination("inverse-rank:1", 3), [1, 1 / 2, 1 / 3])
     np.testing.assert_array_equal(parse_examination("1, 0.5,0.3"), [1, 0.5, 0.3])
     np.testing.assert_array_equal(parse_examination("0.7", 1), [0.7])
@@ -27,6 +27,12 @@ def test_examination_in_writing() -> None:
 )
 def test_examination_that_means_nothing(text: str) -> None:
     with pytest.raises(UsageError, match=f"^examination {text}: write inverse-rank:POWER, .* such as 1,0.5,0.3"):
+        parse_examination(text)
+
+
+@pytest.mark.parametrize("text", ["inverse-rank", "inverse-rank:"])
+def test_a_curve_without_a_power_is_a_guess(text: str) -> None:
+    with pytest.raises(UsageError, match=rf"^examination {text}: has no power\. .*only if you know it.* estimates"):
         parse_examination(text)
 
 

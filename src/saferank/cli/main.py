@@ -12,6 +12,7 @@ from rich.text import Text
 from saferank import __version__
 from saferank.cli.aggregate import aggregate
 from saferank.cli.certify import certify
+from saferank.cli.closed_pipe import tolerate_closed_pipes
 from saferank.cli.data import data
 from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
@@ -89,7 +90,15 @@ app.command()(reproduce)
 
 
 def run() -> None:
-    """Run the command line. A user's mistake ends in one line that says so, never in a stack trace."""
+    """Run the command line. A user's mistake ends in one line that says so, never in a stack trace.
+
+    The exit code is that of the command even if the reader of its output has gone, as in `saferank certify ... | head`.
+    """
+    with tolerate_closed_pipes():
+        _run()
+
+
+def _run() -> None:
     try:
         app()
     except SaferankError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
+
+LARGEST_SEED = 2**31
 
 
 def rank(
@@ -33,7 +36,12 @@ def rank(
             help="deterministic: by score; sampled: drawn from the policy, which the next log can be learned from.",
         ),
     ] = "deterministic",
-    seed: Annotated[int, typer.Option(min=0, max=2**31, metavar="N", help="For the rankings that are drawn.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=LARGEST_SEED, metavar="N", help="For the rankings that are drawn.", show_default="a new one"
+        ),
+    ] = None,
     cutoff: Annotated[
         int | None,
         typer.Option(
@@ -53,6 +61,7 @@ def rank(
     ranking that is the examination of its rank; for sampled, the exact
     expectation over all rankings. Sampled rankings have log_probability too.
     Keep both with the clicks: they are the true propensities of the next log.
+    The seed is printed, and draws the same rankings again.
 
     Features are found by name. One that the model reads and the file lacks is
     an error, and so is a column of numbers that it does not know (--ignore).
@@ -72,10 +81,13 @@ def rank(
         blocks = read_candidates(
             candidates, numbers=policy.schema.names, ignore=ignored, query=query, document=document
         )
+        if seed is None:
+            seed = secrets.randbelow(LARGEST_SEED + 1)
         tables = rank_candidates(policy, blocks, serve_as=serve_as, seed=seed, cutoff=cutoff)
         rows = write_tables(_told(tables, status), output_schema(serve_as), out)
     shown = "" if cutoff is None else f", the first {cutoff} of each query shown"
-    Console().print(f"{out}: {rows:,} documents ranked, {serve_as}{shown}.", soft_wrap=True, highlight=False)
+    drawn = f" with --seed {seed}" if serve_as == "sampled" else ""
+    Console().print(f"{out}: {rows:,} documents ranked, {serve_as}{drawn}{shown}.", soft_wrap=True, highlight=False)
 
 
 def _told(tables: Iterable[pa.Table], status: Status) -> Iterator[pa.Table]:

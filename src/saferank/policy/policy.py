@@ -51,6 +51,12 @@ class Policy:
         """Number of ranks that are shown."""
         return len(self.examination)
 
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What the policy was learned from, as far as the manifest says."""
+        found = self.manifest.get("inputs")
+        return found if isinstance(found, dict) else {}
+
     def scores(self, data: RankingData, *, ignore: Collection[str] = ()) -> NDArray[np.float32]:
         """Return the scores of documents with these raw features; for `ignore` see `FeatureSchema.prepare`."""
         return score(self.scorer, self.schema.prepare(data, ignore=ignore).features)

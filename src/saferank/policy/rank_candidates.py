@@ -32,14 +32,15 @@ def rank_candidates(
     candidates: Iterable[RankingData],
     *,
     serve_as: ServeAs = "deterministic",
-    seed: int = 0,
+    seed: int | None = None,
     cutoff: int | None = None,
     ignore: Collection[str] = (),
 ) -> Iterator[pa.Table]:
     """Yield a table for each block of queries, its rows in the order of the candidates; see `serve` for the columns.
 
     `log_probability`, of the ranks that are shown, is there if rankings are drawn, and the same in all rows of a
-    query. The blocks do not matter to what is drawn. `cutoff`: show fewer ranks than the policy was made for.
+    query. The same `seed` draws the same rankings, in whatever blocks; without one they are drawn afresh. `cutoff`:
+    show fewer ranks than the policy was made for.
     """
     examination = shown_examination(policy.examination, cutoff)
     schema = output_schema(serve_as)

@@ -9,7 +9,10 @@ from saferank.errors import UsageError
 
 
 def inverse_rank(cutoff: int = 5, power: float = 2.0) -> NDArray[np.float64]:
-    """Examination 1 / k^power for the ranks k = 1 .. cutoff (the paper: power 2, cutoff 5)."""
+    """Examination 1 / k^power for the ranks k = 1 .. cutoff.
+
+    The defaults are the users that the paper simulates, and say nothing about those of a log.
+    """
     if cutoff < 1:
         raise UsageError(f"got cutoff {cutoff}, but a ranking has at least 1 rank.")
     if not 0.0 <= power < np.inf:
@@ -18,14 +21,20 @@ def inverse_rank(cutoff: int = 5, power: float = 2.0) -> NDArray[np.float64]:
 
 
 def parse_examination(text: str, cutoff: int | None = None) -> NDArray[np.float64]:
-    """Examination as a user writes it: `inverse-rank:POWER` (2 if left out), or a probability a rank: `1,0.5,0.3`.
+    """Examination as a user writes it: `inverse-rank:POWER`, or one probability per rank: `1,0.5,0.3`.
 
-    A list says how many ranks there are, and a cutoff must agree with it; for `inverse-rank` it is 5 unless given.
+    The power has no default: a curve is given by someone who knows it, or estimated from the log. A list says how many
+    ranks there are, and a cutoff must agree with it; for `inverse-rank` it is 5 unless given.
     """
     kind, _, power = text.partition(":")
+    if kind == "inverse-rank" and not power:
+        raise UsageError(
+            f"examination {text}: has no power. Give it, such as inverse-rank:1 for 1/rank, only if you know it; where "
+            "a log is read, leaving --examination out estimates the curve from the log."
+        )
     try:
         if kind == "inverse-rank":
-            return inverse_rank(5 if cutoff is None else cutoff, float(power or 2))
+            return inverse_rank(5 if cutoff is None else cutoff, float(power))
         listed = [float(part) for part in text.split(",")]
     except ValueError as error:
         raise UsageError(
