@@ -79,7 +79,7 @@ def test_bad_rows(log: Path) -> None:
     [
         (["--column", "click"], "--column click: write OURS=THEIRS, such as click=clicked."),
         (["--split", "50/50"], "split 50/50: write the shares of train, validation, certify in percent"),
-        (["--split-by", "luck"], "split by luck: must be hash or time."),
+        (["--split-by", "luck"], "split by luck: must be hash, time, query or unit."),
         (["--layout", "wide"], "no layout is called 'wide'; there are auto, long, nested, ubi, session."),
     ],
 )
@@ -106,5 +106,9 @@ def test_what_is_there_stays(log: Path) -> None:
 def test_help_teaches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     said = " ".join(call("--help").replace("│", " ").split())
-    for words in ("one row a shown document: impression_id", "OpenSearch UBI", "as many as the log shows, at most 10"):
+    for words in (
+        "one row per shown document: impression_id",
+        "OpenSearch UBI",
+        "as many as the log shows, at most 10",
+    ):
         assert words in said

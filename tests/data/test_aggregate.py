@@ -13,15 +13,19 @@ import pytest
 from saferank.data.aggregate import aggregate
 from saferank.data.aggregated_log import PARTS, AggregatedLog
 from saferank.data.click_log import open_log
-from saferank.data.group_by import impression_counts, interactions_of, pattern_counts, ranking_counts
+from saferank.data.group_by import impression_counts, interactions_of, pattern_counts, ranking_counts, sampled_rows
 from saferank.data.load_log import load_log
 from saferank.data.log_source import fetch, quietly, run_once
+from saferank.data.periods import periods_of
 from saferank.data.split import HashSplit, Split, TimeSplit
 from saferank.errors import DataError
 
 
 def random_log(seed: int, *, whole_numbers: bool = False, longest: int = 8) -> list[dict[str, Any]]:
-    """Impressions of 1 to `longest` documents, some with gaps in their positions, in random order of rows."""
+    """Impressions of 1 to `longest` documents, some with gaps in their positions, in random order of rows.
+
+    Every seventh impression is of nobody; a click is worth 0, 0.5, 1 or 1.5.
+    """
     rng = np.random.default_rng(seed)
     rows = []
     for impression in range(300):
@@ -36,16 +40,22 @@ def random_log(seed: int, *, whole_numbers: bool = False, longest: int = 8) -> l
                     "document_id": document if whole_numbers else f"d{document}",
                     "position": position,
                     "click": int(rng.random() < 0.3),
-                    "timestamp": impression * 10 + position,
+                    "timestamp": impression * 1_200 + position,  # of four days and some hours
                     "device": "phone" if impression % 3 else "desk",
+                    "user": f"u{impression * impression % 41}" if impression % 7 else None,
+                    "price": float(rng.integers(4)) / 2,
                 }
             )
     return [rows[place] for place in rng.permutation(len(rows))]
 
 
-def by_hand(rows: list[dict[str, Any]], part_of: dict[Any, str], cutoff: int, segment: bool) -> dict[str, Counter[Any]]:
-    impressions = defaultdict(list)
+def by_hand(
+    rows: list[dict[str, Any]], part_of: dict[Any, str], cutoff: int, segment: bool = False, more: bool = False
+) -> dict[str, Counter[Any]]:
+    """Counts per key of each table; `more`: with units and rewards."""
+    impressions, first = defaultdict(list), defaultdict(lambda: 10**9)
     for row in sorted(rows, key=lambda row: row["position"]):
+        first[row["impression_id"]] = min(first[row["impression_id"]], row["timestamp"])
         if row["position"] <= cutoff:
             impressions[row["impression_id"]].append(row)
     counts: dict[str, Counter[Any]] = {
@@ -56,12 +66,17 @@ def by_hand(rows: list[dict[str, Any]], part_of: dict[Any, str], cutoff: int, se
     }
     for impression, shown in impressions.items():
         part, query = part_of[impression], str(shown[0]["query_id"])
-        clicked = tuple(sorted(str(row["document_id"]) for row in shown if row["click"]))
+        period = first[impression] // 86_400
+        clicks = sorted((str(row["document_id"]), row["price"]) for row in shown if row["click"])
+        clicked = tuple(document for document, _ in clicks)
         for row in shown:
-            key = part, query, str(row["document_id"]), row["position"]
+            key = part, period, query, str(row["document_id"]), row["position"]
             counts["shown"][key] += 1
             counts["clicked"][key] += row["click"]
-        counts["patterns"][part, shown[0]["device"] if segment else None, query, clicked] += 1
+        kind = shown[0]["device"] if segment else None
+        unit = (shown[0]["user"] or f"impression:{impression}") if more else None
+        rewards = tuple(price for _, price in clicks) if more else None
+        counts["patterns"][part, period, kind, unit, query, clicked, rewards] += 1
         at = {row["position"]: str(row["document_id"]) for row in shown}
         counts["rankings"][part, query, tuple(at.get(rank + 1) for rank in range(max(at))), clicked] += 1
     return counts
@@ -108,7 +123,97 @@ def test_counts_are_those_of_a_loop(
     below = sum(row["position"] > (cutoff or 8) for row in rows)
     note = f"{below} of {len(rows):,} rows stood below rank 3 and were left out."
     assert log.manifest["notes"] == ([note] if below else [])
+    assert log.manifest["periods"][0] == [min(r["timestamp"] for r in rows), 86_399]
+    assert [first for first, _ in log.manifest["periods"][1:]] == [86_400, 172_800, 259_200, 345_600]
     assert log.manifest["period"] == [str(min(r["timestamp"] for r in rows)), str(max(r["timestamp"] for r in rows))]
+
+
+@pytest.mark.parametrize("whole_numbers", [False, True])
+@pytest.mark.parametrize("cutoff", [None, 3])
+def test_units_and_rewards_are_those_of_a_loop(tmp_path: Path, whole_numbers: bool, cutoff: int | None) -> None:
+    rows = random_log(6, whole_numbers=whole_numbers)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    more: dict[str, Any] = {"unit": "user", "reward": "price", "reward_most": 2}
+    log = load_log(tmp_path / "log.parquet", cutoff=cutoff, split=TimeSplit(), **more)
+    truth = by_hand(rows, parts_by_hand(rows, log), cutoff or 8, more=True)
+    assert flat(log.patterns, "interactions") == {key: (count,) for key, count in truth["patterns"].items()}
+    assert log.manifest["unit"] == "user"
+    assert log.manifest["reward"] == {"column": "price", "most": 2}
+    alone = {row["impression_id"] for row in rows if row["user"] is None}
+    assert log.manifest["notes"][-1] == f"{len(alone)} impressions had no user; each counts as a unit of its own."
+
+
+@pytest.mark.parametrize(
+    ("split", "by"), [(None, "unit"), (HashSplit(seed=2), "unit"), (HashSplit(by="query"), "query")]
+)
+def test_a_unit_or_query_belongs_to_one_part(tmp_path: Path, split: Split | None, by: str) -> None:
+    rows = random_log(7)
+    rows = [row | {"query_id": f"q{int(row['impression_id'][1:]) % 50}"} for row in rows]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", split=split, unit="user")
+    assert log.manifest["split"]["by"] == by
+    parts = defaultdict(set)
+    for row in log.patterns.to_pylist():
+        parts[row["unit" if by == "unit" else "query_id"]].add(row["part"])
+    assert {len(found) for found in parts.values()} == {1}
+    assert set().union(*parts.values()) == set(PARTS)
+
+
+def test_rows_of_the_sample_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 impressions of 300, wherever their rows stand; impressions are told by what they show."""
+    monkeypatch.setattr("saferank.data.group_by.SAMPLED", 100)
+    rows = random_log(8)
+    for name, order in (("log", 1), ("turned", -1)):
+        pq.write_table(pa.Table.from_pylist(rows[::order]), tmp_path / f"{name}.parquet")
+    log = load_log(tmp_path / "log.parquet", cutoff=5, unit="user")
+    assert log.sample is not None
+    assert log.sample == load_log(tmp_path / "turned.parquet", cutoff=5, unit="user").sample
+
+    def told(row: dict[str, Any], unit: str) -> Any:
+        return row["query_id"], row["document_id"], row["position"], row["click"], unit
+
+    impressions, sampled = defaultdict(list), defaultdict(list)
+    for row in rows:
+        if row["position"] <= 5:
+            unit = row["user"] or f"impression:{row['impression_id']}"
+            impressions[row["impression_id"]].append((*told(row, unit), row["timestamp"] // 86_400))
+    for row in log.sample.to_pylist():
+        sampled[row["impression"]].append((*told(row, row["unit"]), row["period"]))
+    assert sorted(sampled) == list(range(100))
+    everything = Counter(tuple(sorted(shown)) for shown in impressions.values())
+    assert not Counter(tuple(sorted(shown)) for shown in sampled.values()) - everything
+    part_of = {row["unit"]: row["part"] for row in log.patterns.to_pylist()}
+    assert all(part_of[row["unit"]] == row["part"] for row in log.sample.to_pylist())
+
+
+def test_a_small_log_is_its_own_sample(tmp_path: Path) -> None:
+    rows = random_log(9)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    sample = load_log(tmp_path / "log.parquet").sample
+    assert sample is not None
+    assert len(sample) == len(rows)
+    assert len(set(sample["impression"].to_pylist())) == 300
+    assert set(sample["unit"].to_pylist()) == {None}
+
+
+def test_impressions_without_a_time_are_of_the_first_period(tmp_path: Path) -> None:
+    rows = [row | ({"timestamp": None} if row["impression_id"] == "i299" else {}) for row in random_log(10)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet")
+    undated = sum(row["timestamp"] is None for row in rows)
+    assert f"{undated} of {len(rows):,} rows had no timestamp" in log.manifest["notes"][0]
+    counts = log.patterns.group_by("period").aggregate([("interactions", "sum")]).to_pylist()
+    found = {row["period"]: row["interactions_sum"] for row in counts}
+    assert found == {0: 72 + 1, 1: 72, 2: 72, 3: 72, 4: 11}
+
+
+def test_without_timestamps_there_is_one_period(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(random_log(11)).drop_columns("timestamp"), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet")
+    assert log.manifest["periods"] == log.periods == []
+    for table in (log.impressions, log.patterns, log.sample):
+        assert table is not None
+        assert set(table["period"].to_pylist()) == {0}
 
 
 def test_parts_agree_between_the_tables(tmp_path: Path) -> None:
@@ -150,12 +255,16 @@ def test_the_first_interaction_below_the_cutoff_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgres", "pyspark"])
-@pytest.mark.parametrize("split", [HashSplit(), TimeSplit(boundaries=(10, 20))])
+@pytest.mark.parametrize("split", [HashSplit(), HashSplit(by="unit"), TimeSplit(boundaries=(10, 20))])
 @pytest.mark.parametrize("last", [5, 20, 100])
 def test_other_engines_can_run_it(engine: str, split: Split, last: int) -> None:
-    kinds = dict.fromkeys(("impression_id", "query_id", "document_id", "segment"), "string")
+    kinds = dict.fromkeys(("impression_id", "query_id", "document_id", "segment", "unit"), "string")
+    if engine != "pyspark":  # whose lists of numbers Ibis writes only for an open session
+        kinds["reward"] = "float64"
     table = ibis.table({**kinds, "position": "int32", "click": "int8", "timestamp": "int64"}, name="log")
-    interactions = interactions_of(table, split, 10, last=last, engine=engine)
+    periods = periods_of(0, 10**6)
+    interactions = interactions_of(table, split, 10, last=last, engine=engine, periods=periods)
+    assert "JOIN" in ibis.to_sql(sampled_rows(table, interactions, 10, impressions=10**6), dialect=engine)
     for query in (
         pattern_counts(interactions),
         impression_counts(table, interactions, 10),
@@ -232,6 +341,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
         "Looking at every impression",
         "Counting sets of clicks",
         "Counting what was shown and clicked",
+        "Drawing a sample of impressions",
     ]
 
 

@@ -101,14 +101,16 @@ def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
     for text, message in (
         ("{", "is not JSON"),
         ("{}", "was not written by `saferank aggregate`; check the path."),
-        (json.dumps(manifest | {"version": 9}), "has version 9, but this saferank reads 1; aggregate the log again."),
+        (json.dumps(manifest | {"version": 9}), "has version 9, but this saferank reads 2; aggregate the log again."),
     ):
         (folder / "manifest.json").write_text(text)
         with pytest.raises(DataError, match=re.escape(message)):
             AggregatedLog.read(folder)
     (folder / "manifest.json").write_text(json.dumps(manifest))
     pq.write_table(LOG.patterns.drop_columns("segment"), folder / "patterns.parquet")
-    with pytest.raises(DataError, match=r"patterns.parquet: has other columns than part, segment, query_id, clicked"):
+    with pytest.raises(
+        DataError, match=r"patterns.parquet: has other columns than part, period, segment, unit, query_id"
+    ):
         AggregatedLog.read(folder)
     (folder / "patterns.parquet").write_text("hello")
     with pytest.raises(DataError, match=r"patterns.parquet: cannot be read"):

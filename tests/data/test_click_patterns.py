@@ -35,7 +35,7 @@ def test_sums_are_those_of_the_clicked_documents() -> None:
         ({"bounds": [0, 2, 2, 4]}, "bounds of patterns must rise from 0 to the 3 clicked documents."),
         ({"bounds": [0, 2, 1, 3]}, "bounds of patterns must rise from 0 to the 3 clicked documents."),
         ({"interactions": [5, 0, 1]}, "row 1: got 0, but a pattern was seen at least once."),
-        ({"segment": np.array(["a"])}, "1 segments for 3 patterns."),
+        ({"segment": np.array(["a"])}, "1 values of segment for 3."),
     ],
 )
 def test_shapes_agree(changed: dict[str, Any], message: str) -> None:

@@ -71,10 +71,12 @@ def test_a_folder_is_read_as_it_was_written(simulated: tuple[Path, RankingData, 
     read = load_log(tmp_path / "stats", cutoff=3, layout="long", columns={"click": "click"}, split=HashSplit())
     assert read.impressions == made.impressions
     assert read.patterns == made.patterns
-    assert read.manifest == {"format": "saferank-statistics", "version": 1, **made.manifest}
+    assert read.sample == made.sample
+    assert read.manifest == {"format": "saferank-statistics", "version": 2, **made.manifest}
     again = aggregate(open_log(path), cutoff=3)
     assert again.patterns == made.patterns  # in the same order, whatever the threads do
     assert again.impressions == made.impressions
+    assert again.sample == made.sample
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,11 @@ def test_a_folder_is_read_as_it_was_written(simulated: tuple[Path, RankingData, 
     [
         ({"cutoff": 4}, "was aggregated with cutoff 5, not 4; leave that out, or aggregate the log again."),
         ({"segment": "device"}, "was aggregated with segment None, not device;"),
+        ({"unit": "user"}, "was aggregated with unit None, not user;"),
+        ({"reward": "price"}, "was aggregated with reward None, not price;"),
+        ({"reward_most": 5.0}, "was aggregated with reward-most None, not 5.0;"),
+        ({"split": HashSplit(by="query")}, "was aggregated with split by hash, not query;"),
+        ({"split": HashSplit(by="unit")}, "was aggregated with split by hash, not unit;"),
         ({"layout": "nested"}, "was aggregated with layout long, not nested;"),
         ({"columns": {"click": "hit"}}, "was aggregated with column click click, not hit;"),
         ({"split": HashSplit(seed=1)}, "was aggregated with split seed 0, not 1;"),

@@ -73,7 +73,15 @@ def test_which_texts_are_sessions(tmp_path: Path) -> None:
 def test_pages_without_documents_and_empty_lines(tmp_path: Path) -> None:
     table = read_session_log([write(tmp_path / "log", "s 0 Q tv 0\n\ns 1 Q tv 0 a\ns 2 C a")])
     assert table.to_pylist() == [
-        {"impression_id": "s-2", "query_id": "tv", "document_id": "a", "position": 1, "click": 1, "timestamp": 1}
+        {
+            "impression_id": "s-2",
+            "query_id": "tv",
+            "document_id": "a",
+            "position": 1,
+            "click": 1,
+            "timestamp": 1,
+            "session": "s",
+        }
     ]
 
 

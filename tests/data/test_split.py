@@ -80,7 +80,7 @@ def test_wrong_shares(text: str) -> None:
 
 def test_wrong_calls() -> None:
     log = table(impression_id=["a"], timestamp=pa.array([5], pa.timestamp("s")))
-    with pytest.raises(UsageError, match="split by luck: must be hash or time"):
+    with pytest.raises(UsageError, match="split by luck: must be hash, time, query or unit"):
         parse_split("60/20/20", by="luck")
     with pytest.raises(UsageError, match=r"shares \(0.5, 0.5\): give one of each of train, validation, certify"):
         HashSplit((0.5, 0.5))

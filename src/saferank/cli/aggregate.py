@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from saferank.cli.log_options import Columns, Layout, OnBadRows, parse_columns
+from saferank.cli.log_options import Columns, Layout, OnBadRows, Reward, RewardMost, Unit, parse_columns
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,9 +35,17 @@ def aggregate(
     ] = None,
     split: Annotated[str, typer.Option(help="Shares of train, validation and certify, in percent.")] = "60/20/20",
     split_by: Annotated[
-        str, typer.Option(metavar="hash|time", help="At random by impression_id, or the last ones certify.")
+        str,
+        typer.Option(
+            metavar="hash|time|query|unit",
+            help="hash: at random by impression, or by unit if there is one. time: the last ones certify. "
+            "query, unit: at random, all of a query or unit in one part.",
+        ),
     ] = "hash",
-    split_seed: Annotated[int, typer.Option(min=0, help="Another one, another split by hash.")] = 0,
+    split_seed: Annotated[int, typer.Option(min=0, help="Another seed gives another split at random.")] = 0,
+    unit: Unit = None,
+    reward: Reward = None,
+    reward_most: RewardMost = None,
     segment: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Count sets of clicks by this column, such as the device, too.")
     ] = None,
@@ -53,13 +61,14 @@ def aggregate(
     billion rows become a table the size of what was shown. [bold]fit[/bold], [bold]doctor[/bold] and
     [bold]certify[/bold] take the folder in place of the log.
 
-    The log has one row a shown document: impression_id, query_id, document_id,
+    The log has one row per shown document: impression_id, query_id, document_id,
     position (from 1), click (0 or 1), and timestamp if there is one. Or one row
-    an impression: query_id, document_ids (a list), clicks (a list). OpenSearch
+    per impression: query_id, document_ids (a list), clicks (a list). OpenSearch
     UBI (a folder with ubi_queries and ubi_events) and session texts will do too.
 
     Every impression belongs to one part: [bold]train[/bold] to learn from, [bold]validation[/bold]
     to choose by, [bold]certify[/bold] to decide by whether what was learned may be shown.
+    With [bold]--unit[/bold], all impressions of a user or session belong to the same part.
 
     [cyan]saferank aggregate 'logs/*.parquet' --out stats --column click=clicked[/cyan]
     """
@@ -84,6 +93,9 @@ def aggregate(
             cutoff=cutoff,
             split=how,
             segment=segment,
+            unit=unit,
+            reward=reward,
+            reward_most=reward_most,
             on_bad_rows=on_bad_rows,
             rankings=rankings,
             progress=lambda step: status.update(f"{step} of {log}"),

@@ -22,6 +22,17 @@ Layout = Annotated[
 OnBadRows = Annotated[
     Literal["error", "drop"], typer.Option(help="Stop at rows that cannot be used or lack features, or leave them out.")
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of LOG with the user or session, whose clicks depend on each other."),
+]
+Reward = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of LOG with what each click is worth, such as its revenue."),
+]
+RewardMost = Annotated[
+    float | None, typer.Option(metavar="X", help="The most that a click can be worth; needed with --reward.")
+]
 LoggingScores = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="Column of F with the scores by which rankings of the log were drawn."),

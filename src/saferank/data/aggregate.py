@@ -127,9 +127,8 @@ def _extent(log: ir.Table, cutoff: int | None, split: Split) -> Extent:
         seen |= {f"{name}_count": column.count(), f"{name}_min": column.min(), f"{name}_max": column.max()}
     found = fetch(log.aggregate(**seen)).to_pylist()[0]
     rows = found["rows"]
-    periods, undated = None, 0
-    if dated and found["timestamp_count"]:
-        periods, undated = periods_of(found["timestamp_min"], found["timestamp_max"]), rows - found["timestamp_count"]
+    undated = rows - found["timestamp_count"] if dated else 0
+    periods = periods_of(found["timestamp_min"], found["timestamp_max"]) if dated and undated < rows else None
     whole = all(log[name].type().is_integer() and found[f"{name}_count"] == rows for name in ("position", "click"))
     if rows == 0 or (
         whole
@@ -283,7 +282,7 @@ def _patterns(counts: pa.Table) -> pa.Table:
 def _sample(rows: pa.Table) -> pa.Table:
     """Number the impressions in the order of their ids, by which the rows are sorted."""
     first = pc.not_equal(rows["impression_id"][1:], rows["impression_id"][:-1]).to_numpy()
-    number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)
+    number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)[: len(rows)]
     rows = rows.append_column("impression", pa.array(number))
     rows = rows.set_column(rows.column_names.index("part"), "part", _names(rows["part"]))
     schema = SCHEMAS["sample"]

@@ -45,9 +45,10 @@ def interactions_of(
     else:
         metrics["clicked"] = document.collect(where=within)
     found = checked(log.group_by("impression_id").aggregate(**metrics, **check_metrics(log, last, engine)), last)
-    lists = {"rewards": found["rewards"]} if "reward" in log.columns else {}
-    lists["clicked"] = found["clicked"] if lists else found["clicked"].sort()
-    if engine == "duckdb":  # the others have an empty list for no click, not null
+    lists = {name: found[name] for name in ("clicked", "rewards") if name in found.columns}
+    if "rewards" not in lists:
+        lists["clicked"] = found["clicked"].sort()
+    if engine == "duckdb" or "rewards" in lists:  # other engines sort the null of no click to an empty list
         lists = {name: ibis.coalesce(values, ibis.literal([], values.type())) for name, values in lists.items()}
     found = found.mutate(**lists)
     if "unit" in found.columns:
