@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.certification.certificate import Certificate
-from saferank.certification.certify import CertifySettings, certify
+from saferank.certification.certify import CertifySettings
+from saferank.certification.take_look import load_model_inputs, take_look
 from saferank.data.aggregated_log import AggregatedLog
 from saferank.data.features_source import load_features, take_column, with_ids
 from saferank.data.ranking_data import RankingData
@@ -203,31 +204,26 @@ class SafeRanker:
         log: str | Path | AggregatedLog,
         features: str | Path | RankingData,
         *,
-        delta: float = 0.05,
-        tolerance: float = 0.0,
         serve_as: ServeAs = "deterministic",
-        bound: str = "betting",
+        ledger: str | Path | None = None,
+        **settings: Any,
     ) -> Certificate:
         """Return the verdict on the part `certify` of the log: DEPLOY, KEEP or MORE DATA, and all that it rests on.
 
-        A log that is not aggregated yet is split as for training. With `logging_scores`, exposure is known and not
-        counted.
+        What `saferank certify` does, with the same inputs: a log that is not aggregated yet is split as for training;
+        with `logging_scores`, exposure is known and not counted. `settings` are those of `CertifySettings`: `delta`,
+        `tolerance`, `bound`, `trust_examination`, ... `ledger` is the file in which looks at this log are kept, beside
+        the log by default; an `AggregatedLog` has none unless it is named.
         """
-        settings = CertifySettings(delta, tolerance, bound, serve_as)
-        if isinstance(log, AggregatedLog):
-            aggregated = log
-        else:
-            from saferank.data.load_log import load_log
-            from saferank.data.split import split_of
+        from saferank.certification.ledger import ledger_path
 
-            trained = self.policy.manifest.get("inputs", {}).get("log", {})
-            split = split_of(trained["split"]) if "split" in trained else None
-            aggregated = load_log(log, cutoff=self.policy.cutoff, split=split)
-        data = with_ids(features) if isinstance(features, RankingData) else load_features(features)
-        scores = None
-        if self.logging_scores is not None:
-            data, scores = take_column(data, self.logging_scores)
-        return certify(self.policy, aggregated, data, settings, logging_scores=scores)
+        inputs = load_model_inputs(
+            self.policy, log, features, serve_as=serve_as, logging_scores=self.logging_scores or "none"
+        )
+        book = None if ledger is None else Path(ledger)
+        if book is None and not isinstance(log, AggregatedLog):
+            book = ledger_path(str(log))
+        return take_look(inputs, CertifySettings(**settings), book)
 
     def save(self, folder: str | Path) -> None:
         """Write the policy as a folder, whole or not at all."""

@@ -214,9 +214,10 @@ def meaning(certificate: Certificate) -> str:
     days = ""
     if needed.days is not None:
         days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of such a log in all)"
+    how_many = _range(_rounded(needed.fewest), _rounded(needed.most))
     return (
-        f"Not decided. If the estimate is about right, {_range(_rounded(needed.fewest), _rounded(needed.most))} held-out "
-        f"interactions{days} would probably decide for {needed.verdict}; there are {certificate.interactions:,}."
+        f"Not decided. If the estimate is about right, {how_many} held-out interactions{days} "
+        f"would probably decide for {needed.verdict}; there are {certificate.interactions:,}."
     )
 
 
@@ -235,5 +236,5 @@ def _range(first: int, last: int) -> str:
 
 def _rounded(number: int) -> int:
     """Return the number to two digits: it is no more exact than that."""
-    digits = max(len(str(number)) - 2, 0)
-    return math.ceil(number / 10**digits) * int(10**digits)
+    unit: int = 10 ** max(len(str(number)) - 2, 0)
+    return -(-number // unit) * unit

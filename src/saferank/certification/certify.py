@@ -129,8 +129,7 @@ def certify(
     upper = judge.upper(delta)
     verdict = decide(lower, upper, settings.tolerance)
     differences = test.differences(curves.curve, limits[0])
-    detailed = _details(judge, settings, learning.query) if settings.details else {}
-    return Certificate(
+    certificate = Certificate(
         verdict=verdict,
         improvement=differences.mean,
         lower=lower,
@@ -168,8 +167,8 @@ def certify(
         inputs={"model": ranker.description, "log": log.manifest},
         saferank=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        **detailed,
     )
+    return _detailed(certificate, judge, settings, learning.query) if settings.details else certificate
 
 
 def decide(lower: float, upper: float, tolerance: float) -> Verdict:
@@ -365,31 +364,34 @@ def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
     return interactions / (seconds / 86400.0) if seconds > 0 else None
 
 
-def _details(judge: _Judge, settings: CertifySettings, seen_queries: NDArray[np.int64]) -> dict[str, object]:
-    """Return what is not needed for the verdict."""
+def _detailed(
+    certificate: Certificate, judge: _Judge, settings: CertifySettings, seen_queries: NDArray[np.int64]
+) -> Certificate:
+    """Return the certificate with what is not needed for the verdict."""
     delta = settings.delta * settings.spent
     units = judge.comparison.part.patterns.unit is not None
     curve = judge.curves.curve
     curves = []
     for power in OTHER_POWERS:
         if power == 1.0:
-            improvement, lower, name = judge.comparison.mean(curve, judge.limits[0]), judge.lower(delta)[0], "as used"
+            improvement, lower, name = certificate.improvement, certificate.lower, "as used"
         else:
             improvement, lower = judge.at(curve**power, delta)
             name = "all ranks alike" if power == 0.0 else f"to the power {power:g}"
         verdict = Verdict.DEPLOY.value if lower >= -settings.tolerance else "no DEPLOY"
         curves.append(CurveRow(name, float(curve[-1] ** power), improvement, lower, verdict))
-    return {
-        "bounds": tuple(
+    return replace(
+        certificate,
+        bounds=tuple(
             BoundRow(name, judge.lower(delta, name)[0], judge.upper(delta, name), bound.guarantee, bound.any_time)
             for name, bound in BOUNDS.items()
             if bound.units or not units
         ),
-        "delta_dial": tuple((each, judge.lower(each * settings.spent)[0]) for each in DIAL),
-        "other_curves": tuple(curves),
-        "segments": _segments(judge, delta),
-        "traffic": _traffic(judge, delta, seen_queries),
-    }
+        delta_dial=tuple((each, judge.lower(each * settings.spent)[0]) for each in DIAL),
+        other_curves=tuple(curves),
+        segments=_segments(judge, delta),
+        traffic=_traffic(judge, delta, seen_queries),
+    )
 
 
 def _segments(judge: _Judge, delta: float) -> tuple[SegmentRow, ...]:

@@ -69,9 +69,15 @@ def load_model_inputs(
     part: str = "train",
     progress: Callable[[str], object] | None = None,
 ) -> VerdictInputs:
-    """Load what a verdict on a model needs: the log, cut and split as for training, and the model's features by name."""
+    """Load what a verdict on a model needs: the log, cut and split as for training, and its features by name.
+
+    `logging_scores` names the column of scores by which the log's rankings were drawn: by default the one that the
+    model was fitted with, `none` for none.
+    """
     tell = progress or (lambda _: None)
     tell("Reading the features")
+    logging_scores = policy.inputs.get("logging_scores") if logging_scores is None else logging_scores
+    logging_scores = None if logging_scores == "none" else logging_scores
     wanted = policy.schema.names if logging_scores is None else (*policy.schema.names, logging_scores)
     if isinstance(features, RankingData):
         data = with_ids(features)
@@ -81,15 +87,9 @@ def load_model_inputs(
     scores = None
     if logging_scores is not None:
         data, scores = take_column(data, logging_scores)
-    origin = policy.manifest.get("inputs", {})
-    trained = origin.get("log") or {}
-    aggregated = log
-    if not isinstance(log, AggregatedLog):
-        tell("Reading the log")
-        split = split_of(trained["split"]) if "split" in trained else options.split
-        unit = options.unit or trained.get("unit")
-        aggregated = _read_log(log, replace(options, cutoff=policy.cutoff, split=split, unit=unit))
-    assert isinstance(aggregated, AggregatedLog)
+    origin = policy.inputs
+    tell("Reading the log")
+    aggregated = log if isinstance(log, AggregatedLog) else read_log(log, options, policy)
     check_untouched(policy.manifest, aggregated.manifest)
     given = None
     if examination is not None:
@@ -114,12 +114,17 @@ def load_candidate_inputs(
     by_name = isinstance(candidate, (str, Path))
     ranker = read_ranker(candidate, serve_as) if by_name else ranker_of_table(candidate, serve_as)  # type: ignore[arg-type]
     tell("Reading the log")
-    aggregated = log if isinstance(log, AggregatedLog) else _read_log(log, options)
+    aggregated = log if isinstance(log, AggregatedLog) else read_log(log, options)
     given = None if examination is None else parse_examination(examination, aggregated.cutoff)
     return VerdictInputs(ranker, aggregated, given)
 
 
-def _read_log(log: str | Path, options: LogOptions) -> AggregatedLog:
+def read_log(log: str | Path, options: LogOptions, policy: Policy | None = None) -> AggregatedLog:
+    """Return the log with these options, or as the model's own log was read where they say nothing."""
+    if policy is not None:
+        trained = policy.inputs.get("log") or {}
+        split = split_of(trained["split"]) if "split" in trained else options.split
+        options = replace(options, cutoff=policy.cutoff, split=split, unit=options.unit or trained.get("unit"))
     return load_log(
         log,
         columns=options.columns,

@@ -148,34 +148,29 @@ def _gather(
 ) -> Report:
     """Read what was named, and measure what can be."""
     from saferank.certification.changes import exposure_changes
-    from saferank.data.features_source import load_features, take_column
-    from saferank.data.load_log import load_log
-    from saferank.data.split import split_of
+    from saferank.certification.take_look import LogOptions, load_model_inputs, read_log
     from saferank.doctor.diagnosis import diagnose
     from saferank.reporting.report_page import Report
 
     name = model.resolve().name
     if log is None:
         return Report(name, policy.manifest, certificate)
-    trained = policy.manifest.get("inputs", {}).get("log", {})
+    options = LogOptions(parse_columns(column), layout, on_bad_rows)
     with status.status(f"Reading {log}") as now:
-        aggregated = load_log(
-            log, columns=parse_columns(column), layout=layout, cutoff=policy.cutoff, on_bad_rows=on_bad_rows,
-            split=split_of(trained["split"]) if "split" in trained else None,
-        )  # fmt: skip
         data, changes = None, None
-        if features is not None:
-            now.update(f"Reading {features}")
-            holes: Literal["error", "nan"] = "error" if policy.schema.missing == "error" else "nan"
-            wanted = policy.schema.names if logging_scores is None else (*policy.schema.names, logging_scores)
-            data, scores = load_features(features, part=part, columns=wanted, missing=holes), None
-            if logging_scores is not None:
-                data, scores = take_column(data, logging_scores)
-            now.update("Comparing rankings")
+        if features is None:
+            aggregated = read_log(log, options, policy)
+        else:
             served: Literal["deterministic", "sampled"] = "deterministic"
             if certificate is not None and certificate.serve_as == "sampled":
                 served = "sampled"
-            changes = exposure_changes(policy, aggregated, data, serve_as=served, logging_scores=scores)
+            inputs = load_model_inputs(
+                policy, log, features, serve_as=served, logging_scores=logging_scores, options=options, part=part,
+                progress=now.update,
+            )  # fmt: skip
+            aggregated, data = inputs.log, inputs.ranker.data
+            now.update("Comparing rankings")
+            changes = exposure_changes(policy, aggregated, data, serve_as=served, logging_scores=inputs.logging_scores)
         now.update("Looking at the log's health")
         health = diagnose(aggregated, data, policy.examination)
     return Report(name, policy.manifest, certificate, changes, health)

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saferank.certification.betting import betting, planned_bets
 from saferank.certification.certificate import Verdict
 from saferank.certification.certify import decide
 from saferank.certification.differences import paired_differences
+from saferank.certification.one_look import one_look
 from saferank.data.click_patterns import ClickPatterns
 from saferank.data.log_statistics import LogStatistics
 from saferank.experiments.world import World
@@ -76,8 +76,8 @@ def closed_loop(
             assert logs[2].rankings is not None
             patterns = ClickPatterns.of_rankings(logs[2].rankings, world.train.offsets)
             differences = paired_differences(patterns, world.train.offsets, then, now, world.click_model.examination)
-            bets = planned_bets(sizes[2], differences.second_moment["paper"] / 4, differences.low, delta)
-            lower = betting(differences, delta, bets)
+            guess = differences.second_moment["paper"] / 4  # relevance is about a quarter
+            lower = one_look(replace(differences, guess=guess), delta)
             verdict = decide(lower, np.inf, 0.0)
         if verdict is Verdict.DEPLOY:
             live = candidate

@@ -7,7 +7,7 @@ from html import escape
 
 from saferank.certification.bounds import BOUNDS, INDEPENDENT, MIX, NORMAL, POSITION_BASED, THEOREM_1
 from saferank.certification.certificate import Certificate, Verdict, confidence, meaning
-from saferank.certification.certify import COUNTED, EXAMINATION, KNOWN
+from saferank.certification.certify import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
 from saferank.reporting.page import beside, charts, figure, finding, folded, paragraph, section, table, tiles
 from saferank.reporting.report_charts import (
     MOST_ROWS,
@@ -22,15 +22,17 @@ from saferank.reporting.report_charts import (
 LEVELS = {Verdict.DEPLOY: "good", Verdict.KEEP: "bad", Verdict.MORE_DATA: "caution"}
 SERVED = {"deterministic": "by score", "sampled": "as rankings drawn from the policy"}
 BREAKS = {
-    INDEPENDENT: "Bots, users who repeat a query, a sale or a season in the log; other traffic after deployment. A "
-    "split by time, with the last days held out, shows whether yesterday tells of tomorrow.",
+    INDEPENDENT: "Users who come back (give `--unit`), bots, a sale or a season in the log; other traffic after "
+    "deployment. A split by time, with the last days held out, shows whether yesterday tells of tomorrow.",
     MIX: "Other queries after deployment than in the held-out part.",
     POSITION_BASED: "Users who click high ranks because they are high; a good document that takes the clicks of those "
     "below it; a layout in which ranks do not look alike.",
-    EXAMINATION: "A curve from other traffic, another device or another layout. If it is too steep, clicks at low "
+    EXAMINATION: "Other devices or layouts mixed in one log; users who are not position-based.",
+    GIVEN: "A curve from other traffic, another device or another layout. If it is too steep, clicks at low "
     "ranks count too much, and documents brought up from there look better than they are.",
     KNOWN: "Rules or filters that change the ranking after the scores; scores of another version of the ranker.",
-    COUNTED: "Few interactions a query. With the logging policy's scores (`certify --logging-scores`) it is exact.",
+    STABLE: "A ranker that moves documents up on the day on which they are wanted. With timestamps it is checked.",
+    WITHIN: "A ranker that follows demand from hour to hour.",
     NORMAL: "A few clicks with very large weights: then it takes far more interactions than it seems.",
     THEOREM_1: "Rankings in which documents come and go together: there the constant is too small.",
 }
@@ -40,21 +42,25 @@ BREAKS = {
 def verdict_head(certificate: Certificate) -> Iterator[str]:
     """The verdict, what it means, what to do next, and its numbers."""
     level = LEVELS[certificate.verdict]
+    if certificate.unchecked:
+        yield finding("caution", "This rests on an examination curve that was given and that the log cannot check.")
     yield f'<p class="verdict {level}">{escape(certificate.verdict.value)}</p>'
     yield f"<h1>{escape(meaning(certificate))}</h1>"
     yield paragraph(_next(certificate), "next")
     yield from (finding("caution", f"{warning[0].upper()}{warning[1:]}") for warning in certificate.warnings if warning)
+    yield from (finding("caution", f"{doubt.text} {doubt.remedy}".strip()) for doubt in certificate.doubts)
+    yield paragraph(f"The promise covers {certificate.covers}.", "soft")
     share, low, high = certificate.relative
     yield tiles(
         [
             (
                 f"{share:+.1%}",
-                f"clicks, at least {low:+.1%} and at most {high:+.1%}, each {confidence(certificate.delta)} sure",
+                f"clicks; at least {low:+.1%} and at most {high:+.1%}, each with {confidence(certificate.spent)} confidence",
             ),
-            (f"{certificate.click_rate:.5f}", "clicks per interaction of the old ranker"),
+            (f"{certificate.click_rate:.5f}", "clicks per interaction of the current ranker"),
             (f"{certificate.interactions:,}", "held-out interactions, never seen in training"),
             (f"{certificate.effective_clicks:,.0f}", "clicks that they are worth, after weighting"),
-            (f"{certificate.unsupported_exposure:.1%}", "of the new exposure on documents never shown"),
+            (f"{certificate.unsupported_exposure:.1%}", "of the new exposure on documents not shown there"),
         ]
     )
 
@@ -68,18 +74,18 @@ def _next(certificate: Certificate) -> str:
         )
     if certificate.verdict is Verdict.KEEP:
         return (
-            "Next: keep the old ranker. Fit again with more caution (a smaller `--delta`), or from a log that is "
+            "Next: keep the current ranker. Fit again with more caution (a smaller `--delta`), or from a log that is "
             "larger or more random; `saferank doctor` tells which."
         )
     return (
-        "Next: keep the old ranker and go on logging it. `saferank certify --watch` looks again as the log grows, and "
-        "its bound holds at every look."
+        "Next: keep the current ranker and go on logging it. `saferank plan` says how much randomness would decide "
+        "sooner; `saferank certify --watch` looks again as the log grows."
     )
 
 
 def verdict_sections(certificate: Certificate) -> Iterator[str]:
     """Return the sections, those without data left out."""
-    sure = confidence(certificate.delta)
+    sure = confidence(certificate.spent)
     share, low, high = certificate.relative
     yield section(
         "improvement",
@@ -88,8 +94,8 @@ def verdict_sections(certificate: Certificate) -> Iterator[str]:
             figure(
                 improvement_chart(certificate),
                 f"Estimate {certificate.improvement:+.5f} ({share:+.2%}); at least {certificate.lower:+.5f} "
-                f"({low:+.2%}) and at most {certificate.upper:+.5f} ({high:+.2%}), each {sure} sure by the bound "
-                f"'{certificate.bound}'.",
+                f"({low:+.2%}) and at most {certificate.upper:+.5f} ({high:+.2%}), each with {sure} confidence by the "
+                f"bound '{certificate.bound}'.",
             ),
             figure(
                 dial_chart(certificate),
@@ -100,6 +106,8 @@ def verdict_sections(certificate: Certificate) -> Iterator[str]:
     )
     if certificate.bounds:
         yield _bounds(certificate)
+    if certificate.other_curves:
+        yield _curves(certificate)
     looks = certificate.inputs.get("looks") or []
     if looks:
         rows = [
@@ -114,13 +122,35 @@ def verdict_sections(certificate: Certificate) -> Iterator[str]:
         told = table(("look", "interactions", "improvement", "lower", "upper", "verdict"), rows)
         drawn = figure(
             watch_chart(looks, certificate.tolerance),
-            f"Estimate and bounds at each of {len(looks):,} looks. They hold at all looks together, so that one may "
-            "stop at any.",
+            f"Estimate and bounds at each of {len(looks):,} looks at this data, by this model and others. Delta is shared "
+            "among them, so that they hold together.",
         )
         body = (told,) if len(looks) == 1 else (drawn, folded("All looks", told))
         yield section("watch", "The verdict over time", *body)
     if certificate.segments:
         yield _segments(certificate)
+    if certificate.traffic:
+        heads = ("queries", "interactions", "improvement", "lower", "upper")
+        rows = [
+            (row.segment, f"{row.interactions:,}", *_signed(row.improvement, row.lower, row.upper))
+            for row in certificate.traffic
+        ]
+        yield section("traffic", "Queries seen in training, and new ones", table(heads, rows))
+
+
+def _curves(certificate: Certificate) -> str:
+    rows = [
+        (row.curve, f"{row.last:.2f}", *_signed(row.improvement, row.lower), row.verdict)
+        for row in certificate.other_curves
+    ]
+    kinds = ["chosen" if row.curve == "as used" else "" for row in certificate.other_curves]
+    curve = ", ".join(f"{value:.2g}" for value in certificate.examination["curve"])
+    return section(
+        "curves",
+        "If ranks were looked at otherwise",
+        paragraph(f"The curve ({certificate.examination['kind']}): {curve}. The verdict holds for all curves near it."),
+        table(("curve", "last rank", "improvement", "lower", "verdict"), rows, kinds=kinds),
+    )
 
 
 def _bounds(certificate: Certificate) -> str:
