@@ -17,6 +17,10 @@ from saferank.errors import DataError
 FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again")
 
 
+MUCH_UNSUPPORTED = 0.1
+"""Share of the new exposure, on documents that were not shown, that explains why nothing can be decided."""
+
+
 class Verdict(Enum):
     """What to do with the new policy; the exit code is for a pipeline."""
 
@@ -209,6 +213,11 @@ def meaning(certificate: Certificate) -> str:
     if certificate.verdict is Verdict.KEEP:
         return f"{sure} earns fewer {what} than the current one{less}."
     needed = certificate.needed
+    if needed is None and certificate.unsupported_exposure > MUCH_UNSUPPORTED:
+        return (
+            f"Not decided. {certificate.unsupported_exposure:.0%} of what the new ranker shows is not shown in the "
+            "held-out part, and the log says nothing about it."
+        )
     if needed is None:
         return f"Not decided. There is no sign of a difference in {what}: the estimate is within its noise of zero."
     days = ""
@@ -227,7 +236,7 @@ def confidence(delta: float) -> str:
     >>> confidence(0.05), confidence(0.001)
     ('95%', '99.9%')
     """
-    return f"{100.0 * (1.0 - delta):.10g}%"
+    return f"{100.0 * (1.0 - delta):.6g}%"
 
 
 def _range(first: int, last: int) -> str:
