@@ -344,7 +344,9 @@ def _aggregated(log: ClickLog, counts: _Counts, extent: Extent, found: list[BadR
     if periods is not None and times is not None and periods.count > 1 and periods.length > DAY:
         notes.append(f"The log runs from {times[0]} to {times[1]}, in periods of {periods.length // DAY} days each.")
     if counts.without_unit:
-        notes.append(f"{counts.without_unit:,} impressions had no {log.unit}; each counts as a unit of its own.")
+        one = counts.without_unit == 1
+        impressions = f"{counts.without_unit:,} impression{'' if one else 's'}"
+        notes.append(f"{impressions} had no {log.unit}; {'it' if one else 'each'} counts as a unit of its own.")
     manifest: dict[str, Any] = {
         "saferank": __version__,
         "source": log.source.name,
