@@ -292,6 +292,8 @@ def _sample(rows: pa.Table) -> pa.Table:
 def _column(table: pa.Table, name: str, schema: pa.Schema) -> pa.ChunkedArray | pa.Array:
     """Return a column as the schema wants it; if there is none, 0 for the period and null for another."""
     kind = schema.field(name).type
+    if name == "rewards" and name in table.column_names:
+        return pc.coalesce(table[name].cast(kind), pa.scalar([], kind))
     if name in table.column_names:
         return table[name].cast(kind)
     return pa.repeat(pa.scalar(0, kind), len(table)) if name == "period" else pa.nulls(len(table), kind)
