@@ -54,6 +54,21 @@ def test_a_folder_is_written_and_summed_up(log: Path) -> None:
     assert read.manifest["columns"]["click"] == "hit"
 
 
+def test_units_and_rewards(log: Path) -> None:
+    rows = [row | {"user": f"u{place // 9}", "price": 0.5} for place, row in enumerate(ROWS)]
+    pq.write_table(pa.Table.from_pylist(rows), log)
+    out = log.parent / "stats"
+    call(log, "--out", out, "--column", "click=hit", "--unit", "user", "--reward", "price", "--reward-most", "2")
+    manifest = AggregatedLog.read(out).manifest
+    assert manifest["unit"] == "user"
+    assert manifest["reward"] == {"column": "price", "most": 2.0}
+    assert manifest["split"]["by"] == "unit"
+    call(log, "--out", out, "--column", "click=hit", "--split-by", "query")
+    assert [part["interactions"] for part in AggregatedLog.read(out).manifest["parts"].values() if part["clicks"]] == [
+        5
+    ]
+
+
 def test_one_is_told_as_one(log: Path) -> None:
     pq.write_table(pa.Table.from_pylist(ROWS[:1]), log)
     said = call(log, "--out", log.parent / "stats", "--column", "click=hit")
@@ -80,6 +95,8 @@ def test_bad_rows(log: Path) -> None:
         (["--column", "click"], "--column click: write OURS=THEIRS, such as click=clicked."),
         (["--split", "50/50"], "split 50/50: write the shares of train, validation, certify in percent"),
         (["--split-by", "luck"], "split by luck: must be hash, time, query or unit."),
+        (["--split-by", "unit"], "name it with --unit COLUMN."),
+        (["--reward", "hit"], "--reward hit: state the most that a click can be worth with --reward-most X."),
         (["--layout", "wide"], "no layout is called 'wide'; there are auto, long, nested, ubi, session."),
     ],
 )

@@ -53,7 +53,8 @@ def by_hand(
     rows: list[dict[str, Any]], part_of: dict[Any, str], cutoff: int, segment: bool = False, more: bool = False
 ) -> dict[str, Counter[Any]]:
     """Counts per key of each table; `more`: with units and rewards."""
-    impressions, first = defaultdict(list), defaultdict(lambda: 10**9)
+    impressions: defaultdict[Any, list[dict[str, Any]]] = defaultdict(list)
+    first: defaultdict[Any, int] = defaultdict(lambda: 10**9)
     for row in sorted(rows, key=lambda row: row["position"]):
         first[row["impression_id"]] = min(first[row["impression_id"]], row["timestamp"])
         if row["position"] <= cutoff:

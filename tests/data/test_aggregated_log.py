@@ -71,6 +71,26 @@ def test_patterns_in_the_order_of_the_features() -> None:
     assert LOG.click_patterns("certify", DATA).segment is None
 
 
+def test_units_and_rewards_of_patterns() -> None:
+    """The reward of a document without features goes with its click; the empty set has none."""
+    rows = table(
+        "patterns",
+        ("train", 0, None, "u2", "q", ["a", "z"], [2.0, 9.0], 1),
+        ("train", 1, None, "u1", "q", ["a", "b"], [3.0, 4.0], 1),
+        ("train", 1, None, "u2", "p", [], [], 6),
+        ("train", 1, None, "u1", "r", ["a"], [5.0], 1),
+    )
+    patterns = AggregatedLog(LOG.impressions, rows, LOG.manifest).click_patterns("train", DATA)
+    assert patterns.unit is not None
+    assert patterns.unit[0] == patterns.unit[2] != patterns.unit[1]
+    assert patterns.period is not None
+    assert patterns.period.tolist() == [0, 1, 1]
+    np.testing.assert_array_equal(patterns.documents, [3, 3, 2])
+    np.testing.assert_array_equal(patterns.sums(np.array([0.0, 0.0, 100.0, 10.0])), [20.0, 30.0 + 400.0, 0.0])
+    last = patterns.subset(np.array([False, True, True]))
+    np.testing.assert_array_equal(last.sums(np.array([0.0, 0.0, 100.0, 10.0])), [30.0 + 400.0, 0.0])
+
+
 def test_pairs_without_features() -> None:
     missing = {(row["query_id"], row["document_id"]): row["shown_sum"] for row in LOG.missing_pairs(DATA).to_pylist()}
     assert missing == {("q", "z"): 5, ("r", "a"): 9}

@@ -1,8 +1,11 @@
 """From a log to counts: against the simulator that made it, and back from a folder."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from saferank.data.aggregate import aggregate
@@ -77,6 +80,26 @@ def test_a_folder_is_read_as_it_was_written(simulated: tuple[Path, RankingData, 
     assert again.patterns == made.patterns  # in the same order, whatever the threads do
     assert again.impressions == made.impressions
     assert again.sample == made.sample
+
+
+def test_units_and_rewards_of_a_folder(tmp_path: Path) -> None:
+    rows = [{"impression_id": place, "query_id": "q", "document_id": "d", "position": 1, "click": 1, "price": 2.5,
+             "user": f"u{place % 5}"} for place in range(20)]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    asked: dict[str, Any] = {"unit": "user", "reward": "price", "reward_most": 3.0}
+    made = load_log(tmp_path / "log.parquet", **asked)
+    made.write(tmp_path / "stats")
+    read = load_log(tmp_path / "stats", split=HashSplit(), **asked)
+    assert read.patterns == made.patterns
+    assert read.sample == made.sample
+    for other in (
+        {"unit": "session"},
+        {"reward": "margin"},
+        {"reward_most": 9.0},
+        {"split": HashSplit(by="impression")},
+    ):
+        with pytest.raises(UsageError):
+            load_log(tmp_path / "stats", **asked | other)
 
 
 @pytest.mark.parametrize(

@@ -89,10 +89,12 @@ def test_ids_of_clicked_documents(tmp_path: Path, given: bool) -> None:
 
 
 def test_extras_come_along(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.parquet", timestamp=[10, 20, 30], device=["phone", "desk", "desk"])
-    log = load_log(path, segment="device")
+    path = write(tmp_path / "log.parquet", timestamp=[10, 20, 30], device=["phone", "desk", "desk"], user=[7, 7, 8])
+    log = load_log(path, segment="device", unit="user")
     assert log.manifest["period"] == ["10", "30"]
     assert set(log.patterns["segment"].to_pylist()) == {"phone", "desk"}
+    units = dict(zip(log.patterns["unit"].to_pylist(), log.patterns["query_id"].to_pylist(), strict=True))
+    assert units == {"7": "q", "8": "p"}
 
 
 @pytest.mark.parametrize("first", [[0], None])

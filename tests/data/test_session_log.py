@@ -54,6 +54,12 @@ def test_a_click_belongs_to_the_latest_page_that_shows_it(tmp_path: Path) -> Non
     assert counted.manifest["bad_rows"] == {"click on what was not shown": 2}
     assert counted.manifest["layout"] == "session"
     assert sum(part["clicks"] for part in counted.manifest["parts"].values()) == 3
+    by_session = load_log(path, on_bad_rows="drop", unit="session").patterns
+    assert sorted(zip(by_session["unit"].to_pylist(), by_session["query_id"].to_pylist(), strict=True)) == [
+        ("s1", "radio"),
+        ("s1", "tv"),
+        ("s2", "tv"),
+    ]
 
 
 @pytest.mark.parametrize("line", ["s1 soon Q tv 0 a", "s1 5 X b", "s1 5 C", "s1 5 Q tv", "s1"])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from saferank.data.log_source import connect, fetch, quietly
-from saferank.data.split import HashSplit, Split, TimeSplit, parse_split
+from saferank.data.split import HashSplit, Split, TimeSplit, parse_split, split_of
 from saferank.errors import DataError, UsageError
 
 
@@ -72,6 +72,26 @@ def test_shares_as_text(text: str) -> None:
     assert parse_split(text, by="time") == TimeSplit((0.6, 0.2, 0.2))
 
 
+@pytest.mark.parametrize("by", ["hash", "query", "unit", "time"])
+def test_a_manifest_tells_the_split(by: str) -> None:
+    split = parse_split("50/30/20", by=by, seed=4)
+    described = (TimeSplit(split.shares, (1, 2)) if by == "time" else split).describe()
+    assert described["by"] == by
+    assert split_of(described).describe() == described
+
+
+def test_what_is_hashed_depends_on_the_units_of_the_log() -> None:
+    """But a split that a manifest tells is the same with units: else what was learned from would certify."""
+    log = table(impression_id=["a"])
+    users = log.mutate(unit=log["impression_id"])
+    assert HashSplit().fitted(log, "log").by == "impression"
+    assert HashSplit().fitted(users, "log").by == "unit"
+    assert HashSplit(by="query").fitted(users, "log").by == "query"
+    assert split_of(HashSplit().fitted(log, "log").describe()).fitted(users, "log").by == "impression"  # type: ignore[union-attr]
+    with pytest.raises(UsageError, match="name it with --unit COLUMN"):
+        HashSplit(by="unit").fitted(log, "log")
+
+
 @pytest.mark.parametrize("text", ["60/40", "60/20/30", "a/b/c", "", "0/0/0", "120/-10/-10"])
 def test_wrong_shares(text: str) -> None:
     with pytest.raises(UsageError, match="write the shares of train, validation, certify in percent, such as 60/20/20"):
@@ -84,6 +104,8 @@ def test_wrong_calls() -> None:
         parse_split("60/20/20", by="luck")
     with pytest.raises(UsageError, match=r"shares \(0.5, 0.5\): give one of each of train, validation, certify"):
         HashSplit((0.5, 0.5))
+    with pytest.raises(UsageError, match="must be impression, query, unit"):
+        HashSplit(by="document")
     with pytest.raises(UsageError, match="got 1 boundaries of time"):
         TimeSplit(boundaries=(1,))
     with pytest.raises(UsageError, match="boundary soon: write a date or time such as"):

@@ -104,6 +104,15 @@ def test_clicks_on_what_was_not_shown(tmp_path: Path) -> None:
     assert load_log(folder, on_bad_rows="drop").manifest["bad_rows"] == {"click on what was not shown": 2}
 
 
+def test_units_are_columns_of_the_searches(tmp_path: Path) -> None:
+    folder = write(tmp_path / "log", [*EVENTS, event("s1", "click", "z")])
+    searches = [row | {"client_id": client} for row, client in zip(QUERIES, ("c1", None, "c2"), strict=True)]
+    (folder / "ubi_queries.ndjson").write_text("".join(json.dumps(row) + "\n" for row in searches))
+    log = load_log(folder, unit="client_id", on_bad_rows="drop")
+    assert sorted(log.patterns["unit"].to_pylist()) == ["c1", "impression:s2"]
+    assert log.manifest["notes"] == ["1 impression had no client_id; it counts as a unit of its own."]
+
+
 def test_no_click_at_all_is_a_wrong_name(tmp_path: Path) -> None:
     folder = write(tmp_path / "ubi", [event("s1", "view", "a"), event("s1", "purchase", "a")])
     with pytest.raises(DataError) as error:

@@ -292,6 +292,8 @@ def _sample(rows: pa.Table) -> pa.Table:
 def _column(table: pa.Table, name: str, schema: pa.Schema) -> pa.ChunkedArray | pa.Array:
     """Return a column as the schema wants it; if there is none, 0 for the period and null for another."""
     kind = schema.field(name).type
+    if name == "rewards" and name in table.column_names:
+        return pc.coalesce(table[name].cast(kind), pa.scalar([], kind))
     if name in table.column_names:
         return table[name].cast(kind)
     return pa.repeat(pa.scalar(0, kind), len(table)) if name == "period" else pa.nulls(len(table), kind)
@@ -344,7 +346,9 @@ def _aggregated(log: ClickLog, counts: _Counts, extent: Extent, found: list[BadR
     if periods is not None and times is not None and periods.count > 1 and periods.length > DAY:
         notes.append(f"The log runs from {times[0]} to {times[1]}, in periods of {periods.length // DAY} days each.")
     if counts.without_unit:
-        notes.append(f"{counts.without_unit:,} impressions had no {log.unit}; each counts as a unit of its own.")
+        one = counts.without_unit == 1
+        impressions = f"{counts.without_unit:,} impression{'' if one else 's'}"
+        notes.append(f"{impressions} had no {log.unit}; {'it' if one else 'each'} counts as a unit of its own.")
     manifest: dict[str, Any] = {
         "saferank": __version__,
         "source": log.source.name,

@@ -23,7 +23,8 @@ def interactions_of(
 ) -> ir.Table:
     """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
 
-    There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column.
+    There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column;
+    `rewards` are in the order of `clicked`, and null without a click.
     `counted` is false if the impression shows nothing within the cutoff. `bad` and `suspect`: see `impression_checks`.
     `last` is the largest position of the log.
     """
@@ -39,18 +40,14 @@ def interactions_of(
     if isinstance(split, TimeSplit) or periods is not None:
         metrics["first"] = log["timestamp"].min()
     document = log["document_id"].cast("string")
+    metrics["clicked"] = document.collect(where=within)
     if "reward" in log.columns:
-        metrics["clicked"] = document.collect(where=within, order_by=document)
         metrics["rewards"] = log["reward"].collect(where=within, order_by=document)
-    else:
-        metrics["clicked"] = document.collect(where=within)
     found = checked(log.group_by("impression_id").aggregate(**metrics, **check_metrics(log, last, engine)), last)
-    lists = {name: found[name] for name in ("clicked", "rewards") if name in found.columns}
-    if "rewards" not in lists:
-        lists["clicked"] = found["clicked"].sort()
-    if engine == "duckdb" or "rewards" in lists:  # other engines sort the null of no click to an empty list
-        lists = {name: ibis.coalesce(values, ibis.literal([], values.type())) for name, values in lists.items()}
-    found = found.mutate(**lists)
+    clicked = found["clicked"].sort()
+    if engine == "duckdb":  # the others have an empty list for no click, not null
+        clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
+    found = found.mutate(clicked=clicked)
     if "unit" in found.columns:
         found = found.mutate(unit=ibis.coalesce(found["unit"], _own_unit(found)))
     found = found.mutate(part=split.part(found))

@@ -29,13 +29,14 @@ def check_reward(reward: str | None, most: float | None, layout: str) -> None:
 
 
 def check_rewards(log: ClickLog) -> None:
-    """Raise for a clicked row whose reward is missing, negative or above the stated maximum."""
+    """Raise for a click on a shown document whose reward is missing, negative or above the stated maximum."""
     if log.reward is None or log.reward_most is None:
         return
     rows = log.table
     reward = rows["reward"]
     wrong = reward.isnull() | reward.isnan() | (reward < 0) | (reward > log.reward_most)
-    bad = rows.filter(ibis.coalesce(rows["click"] > 0, False) & ibis.coalesce(wrong, True))
+    clicked = ibis.coalesce(rows["click"] > 0, False) & rows["position"].notnull()
+    bad = rows.filter(clicked & ibis.coalesce(wrong, True))
     ids = ("impression_id", "query_id", "document_id")
     found = fetch(bad.order_by(*ids).limit(1).select(*ids, "reward")).to_pylist()
     for row in found:
