@@ -145,9 +145,7 @@ def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **mani
     made = {
         name: pa.table(
             {
-                field.name: pa.array(values, field.type)
-                if not isinstance(values, pa.Array)
-                else values
+                field.name: pa.array(values, field.type) if not isinstance(values, pa.Array) else values
                 for field, values in zip(SCHEMAS[name], columns, strict=True)
             },
             schema=SCHEMAS[name],

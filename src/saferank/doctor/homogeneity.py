@@ -83,7 +83,9 @@ class Total:
         Sums of a few chi-squares have a long right tail, which a plain (value - mean) / deviation would take for a
         finding.
         """
-        return 0.0 if self.variance <= 0 else deviate((self.value - self.mean) / math.sqrt(self.variance), self.skewness)
+        return (
+            0.0 if self.variance <= 0 else deviate((self.value - self.mean) / math.sqrt(self.variance), self.skewness)
+        )
 
 
 def total(tables: Tables, weight: NDArray[np.float64]) -> Total:

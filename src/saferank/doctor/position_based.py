@@ -17,8 +17,8 @@ from saferank.propensity.curve_fit import curvature
 from saferank.propensity.harvesting import harvest
 from saferank.propensity.moved_pairs import MovedPairs, moved_pairs
 
-SIGNIFICANT = 4.0
-"""Normal deviate from which a misfit is believed: one clean log in 15,000."""
+SIGNIFICANT = 3.3
+"""Normal deviate from which a misfit is believed: one clean log in 1000, for each of three tests."""
 MARGIN = 0.1
 """Relative misfit that is let pass, however certain: it is smaller than what other assumptions cost."""
 PRIOR_CLICKS = 1.0
@@ -101,10 +101,9 @@ def context_test(sample: SampledImpressions, cell: NDArray[np.int64], ranks: int
     do not enter both factors. The variance is summed by impressions.
     """
     half = sample.impression % 2
-    above = np.zeros(len(cell))
-    for one in (0, 1):
-        other = half != one
-        above += np.where(half == one, sample.sums_above(_expected_clicks(sample, other, ranks)), 0.0)
+    expected = [sample.sums_above(_expected_clicks(sample, half != one, ranks)) for one in (0, 1)]
+    above = np.where(half == 0, *expected)
+    cell = 2 * cell + half  # what is expected differs between the halves by chance
     rate, residual = _centred(sample.click, cell)
     _, above = _centred(above, cell)
     terms = sample.sums(residual * above)
@@ -193,11 +192,9 @@ def _trust_score(half: LogStatistics, relevance: NDArray[np.float64]) -> tuple[f
     own = float((g * g * (fit.hold @ along**2 - expected**2 / fit.total)).sum())
     curve = curvature(fit.hold, fit.total)[1:, 1:]
     slope = np.linalg.solve(curve, cross[1:])
-    per_query = np.bincount(pairs.query, score - fit.pull[:, 1:] @ slope)
-    spread = float(per_query @ per_query) * pairs.queries / max(pairs.queries - 1, 1)
-    information = own - float(cross[1:] @ slope)
-    # clicks given their number are at most as noisy as a multinomial, unless something else is wrong
-    return float(score.sum()), information, max(spread, information), pairs.pairs
+    per_document = score - fit.pull[:, 1:] @ slope
+    variance = float(per_document @ per_document) * pairs.pairs / (pairs.pairs - 1)
+    return float(score.sum()), own - float(cross[1:] @ slope), variance, pairs.pairs
 
 
 def _documents(statistics: LogStatistics, pairs: MovedPairs) -> NDArray[np.int64]:
@@ -229,14 +226,14 @@ def _expected_clicks(sample: SampledImpressions, chosen: NDArray[np.bool_], rank
 
 def _cells(sample: SampledImpressions, ranks: int, *, by_period: bool) -> NDArray[np.int64]:
     key = sample.document * ranks + sample.rank
-    if by_period:
-        key = key * (int(sample.period.max()) + 1) + sample.period
-    return np.unique(key, return_inverse=True)[1]
+    if not by_period:
+        return key
+    return np.unique(key * (int(sample.period.max()) + 1) + sample.period, return_inverse=True)[1]
 
 
 def _centred(values: NDArray[np.float64], cell: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean of each row's cell, and the value less that mean."""
-    mean = (np.bincount(cell, values) / np.bincount(cell))[cell]
+    mean = (np.bincount(cell, values) / np.maximum(np.bincount(cell), 1))[cell]
     return mean, values - mean
 
 
