@@ -24,7 +24,7 @@ class Tables:
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
     items: NDArray[np.float64]
-    rows: NDArray[np.int64]
+    """Counted items of each table."""
 
 
 def chi_square_tables(
@@ -38,7 +38,7 @@ def chi_square_tables(
     table, row, column, count = table[some], row[some], column[some], count[some].astype(np.float64)
     tables = int(table.max()) + 1 if len(table) else 0
     row_total, column_total = np.bincount(row, count), np.bincount(column, count)
-    items = np.bincount(table, count, tables)
+    items = np.bincount(table, count, tables).astype(np.float64, copy=False)
     square = np.bincount(table, count * count / (row_total[row] * column_total[column]), tables)
     # each place of a row carries its share of the row, so that a sum over places is one over rows
     row_share, column_share = count / row_total[row], count / column_total[column]
@@ -63,7 +63,6 @@ def chi_square_tables(
         mean=np.where(variance > 0, a * b / (n - 1), 0.0),
         variance=variance,
         items=items,
-        rows=rows.astype(np.int64),
     )
 
 
@@ -111,4 +110,4 @@ def deviate(standardised: float, skewness: float) -> float:
     freedom = 8.0 / skewness**2
     ratio = max(1.0 + standardised * math.sqrt(2.0 / freedom), 0.0)
     step = 2.0 / (9.0 * freedom)
-    return (ratio ** (1.0 / 3.0) - (1.0 - step)) / math.sqrt(step)
+    return float((ratio ** (1.0 / 3.0) - (1.0 - step)) / math.sqrt(step))

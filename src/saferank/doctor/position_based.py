@@ -1,6 +1,6 @@
-"""Whether clicks are position-based: P(click on d at rank k) = examination of k * relevance of d, whatever else is shown.
+"""Whether clicks are position-based: P(click on d at rank k) = examination_k * relevance_d, whatever else is shown.
 
-What the verdict rests on. Three ways in which users are known to differ, each with its own trace in a log.
+The verdict rests on it. There are three ways in which users are known to differ, each with its own trace in a log.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOTHING = Misfit(0.0, 0.0, math.inf, 0)
 
 @dataclass(frozen=True)
 class PositionBased:
-    """The three tests."""
+    """The three tests: context and stop on single impressions, trust on the counts of the log."""
 
     context: Misfit
     stop: Misfit
@@ -209,7 +209,8 @@ def _log_relevance(
 ) -> NDArray[np.float64]:
     """Log of clicks over the clicks that an average document would have had at the same ranks, shrunk to 0."""
     rate = statistics.clicked.sum(axis=0) / np.maximum(statistics.shown.sum(axis=0), 1)
-    return np.log((clicked.sum(axis=1) + PRIOR_CLICKS) / (shown @ rate + PRIOR_CLICKS))
+    ratio: NDArray[np.float64] = (clicked.sum(axis=1) + PRIOR_CLICKS) / (shown @ rate + PRIOR_CLICKS)
+    return np.log(ratio)
 
 
 def _expected_clicks(sample: SampledImpressions, chosen: NDArray[np.bool_], ranks: int) -> NDArray[np.float64]:
@@ -225,7 +226,8 @@ def _expected_clicks(sample: SampledImpressions, chosen: NDArray[np.bool_], rank
 
 
 def _cells(sample: SampledImpressions, ranks: int, *, by_period: bool) -> NDArray[np.int64]:
-    key = sample.document * ranks + sample.rank
+    """Number the documents at each rank (in each period), with gaps."""
+    key: NDArray[np.int64] = sample.document * ranks + sample.rank
     if not by_period:
         return key
     return np.unique(key * (int(sample.period.max()) + 1) + sample.period, return_inverse=True)[1]

@@ -26,8 +26,8 @@ def time_findings(health: Health) -> Iterator[Finding]:
         yield Finding("caution", text, remedy, code="ranker-moved")
     if demand.significant:
         text = (
-            f"Demand changed over time, most {_from(health, demand.boundary)}: click-through of the same document at the "
-            f"same rank varies by about {demand.size:.0%} between {_periods(health)}."
+            f"Demand changed over time, most {_from(health, demand.boundary)}: click-through of a document at a rank "
+            f"varies by about {demand.size:.0%} between {_periods(health)}."
         )
         remedy = "What is decided holds for the time of the log; decide again when demand has changed."
         yield Finding("caution", text, remedy, code="demand-drifts")
