@@ -159,7 +159,7 @@ def _ranks(health: Health) -> Table:
             f"{rate[rank] / rate[0]:.2f}" if health.shown[rank] and rate[0] > 0 else "-",
             _decimal(harvested.curve[rank]),
             "" if rank == 0 or math.isnan(low) else f"{low:.2f} to {high:.2f}",
-            _decimal(health.em.curve[rank]),
+            "-" if health.em is None else _decimal(health.em.curve[rank]),
         ]
         table.add_row(*cells, *([] if health.given is None else [f"{health.given[rank]:.2f}"]))
     return table

@@ -7,20 +7,28 @@ from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from saferank.data.aggregated_log import PARTS, AggregatedLog, Places
+from saferank.data.aggregated_log import AggregatedLog, Places
+from saferank.data.log_statistics import LogStatistics
 from saferank.data.ranking_data import RankingData
 from saferank.doctor.coverage import coverage
+from saferank.doctor.drift import FEW_REPEATED, demand_drift, ranker_moved
 from saferank.doctor.effective_size import effective_size
+from saferank.doctor.examination_check import examination_check
 from saferank.doctor.findings import findings
 from saferank.doctor.health import Health
+from saferank.doctor.period_counts import PeriodCounts, codes, period_counts, within_periods
+from saferank.doctor.position_based import position_based
 from saferank.doctor.randomness import randomness
+from saferank.doctor.sampled_impressions import sampled_impressions
 from saferank.doctor.shown_pairs import shown_pairs
+from saferank.doctor.suspicious_clicks import Units, suspicious_clicks, units_of
 from saferank.doctor.traffic import traffic
 from saferank.errors import UsageError
 from saferank.propensity.examination import check_probabilities
-from saferank.propensity.examination_estimate import estimate_by_both
+from saferank.propensity.examination_estimate import ExaminationEstimate, estimate_by_both, estimate_examination
 
 
 def diagnose(
@@ -30,18 +38,31 @@ def diagnose(
     *,
     seed: int = 0,
     replicates: int = 200,
+    em: bool = True,
 ) -> Health:
-    """Measure how fit a log is to learn from, all its parts together, and say what that means.
+    """Return how fit a log is to learn from and to decide by, all its parts together, and what that means.
 
-    `data`: the features, for what was never shown; without them it cannot be told. `examination`: one number a rank,
-    if it is known; it is estimated in any case, and held against the given one. `seed` is for the bootstrap.
+    Args:
+        data: The features, for what was never shown; without them it cannot be told.
+        examination: One number per rank, if it is known; it is estimated in any case, and compared with the given one.
+        seed: For the bootstrap, and for the halves of the log in the test of trust bias.
+        replicates: Of the bootstrap.
+        em: Whether to estimate examination by EM too, for comparison.
     """
     given = None if examination is None else check_probabilities("examination", examination)
     if given is not None and len(given) != aggregated.cutoff:
         raise UsageError(f"examination is for {len(given)} ranks, but the log was cut at {aggregated.cutoff}.")
+    rng = np.random.default_rng(seed)
     pairs = shown_pairs(aggregated)
-    statistics = aggregated.statistics(PARTS, pairs)
-    harvested, em = estimate_by_both(statistics, np.random.default_rng(seed), replicates=replicates)
+    places = Places(pairs)
+    counts = period_counts(aggregated, pairs, places)
+    statistics = _statistics(aggregated, counts, pairs, places)
+    demand, ranker = demand_drift(counts), ranker_moved(counts)
+    within = ranker.significant and (demand.significant or demand.repeated < FEW_REPEATED)
+    compared = within_periods(aggregated, counts, places) if within else statistics
+    harvested, by_em = _examination(compared, rng, replicates, em=em)
+    sample = sampled_impressions(aggregated, places)
+    without_click = pc.equal(pc.list_value_length(aggregated.patterns["clicked"]), 0).combine_chunks()
     period = aggregated.manifest.get("period")
     health = Health(
         source=aggregated.source,
@@ -52,7 +73,19 @@ def diagnose(
         clicked=statistics.clicked.sum(axis=0),
         given=given,
         harvested=harvested,
-        em=em,
+        em=by_em,
+        within_periods=within,
+        check=examination_check(compared, given),
+        periods=tuple(aggregated.periods),
+        demand=demand,
+        ranker=ranker,
+        position_based=position_based(sample, compared, rng, by_period=demand.significant or within),
+        suspicious=suspicious_clicks(
+            statistics,
+            int(aggregated.patterns["interactions"].to_numpy()[without_click.to_numpy(zero_copy_only=False)].sum()),
+            sample,
+            _units(aggregated.patterns),
+        ),
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if data is None else coverage(aggregated, pairs, data),
         effective=None,
@@ -67,6 +100,35 @@ def diagnose(
         )
         health = replace(health, effective=effective)
     return replace(health, findings=tuple(findings(health)))
+
+
+def _statistics(aggregated: AggregatedLog, counts: PeriodCounts, pairs: RankingData, places: Places) -> LogStatistics:
+    """Return the counts over all periods."""
+    cell = counts.document * counts.ranks + counts.rank
+    size = pairs.documents * counts.ranks
+    shown, clicked = (
+        np.bincount(cell, values, size).astype(np.int64).reshape(-1, counts.ranks)
+        for values in (counts.shown, counts.clicked)
+    )
+    query = places.of_queries(aggregated.patterns["query_id"])
+    times = aggregated.patterns["interactions"].to_numpy()
+    interactions = np.bincount(query[query >= 0], times[query >= 0], pairs.queries).astype(np.int64)
+    return LogStatistics(pairs.offsets, interactions, shown, clicked)
+
+
+def _examination(
+    statistics: LogStatistics, rng: np.random.Generator, replicates: int, *, em: bool
+) -> tuple[ExaminationEstimate, ExaminationEstimate | None]:
+    if em:
+        return estimate_by_both(statistics, rng, replicates=replicates)
+    return estimate_examination(statistics, rng, replicates=replicates), None
+
+
+def _units(patterns: pa.Table) -> Units | None:
+    if patterns["unit"].null_count == len(patterns):
+        return None
+    clicks = pc.list_value_length(patterns["clicked"]).to_numpy().astype(np.int64)
+    return units_of(codes(patterns["unit"]), patterns["interactions"].to_numpy(), clicks)
 
 
 def _candidates(pairs: RankingData, data: RankingData) -> NDArray[np.int64]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.coverage import Coverage
+from saferank.doctor.drift import Drift
 from saferank.doctor.effective_size import EffectiveSize
+from saferank.doctor.examination_check import ExaminationCheck
+from saferank.doctor.position_based import PositionBased
 from saferank.doctor.randomness import Randomness
+from saferank.doctor.suspicious_clicks import SuspiciousClicks
 from saferank.doctor.traffic import Traffic
 from saferank.propensity.examination_estimate import ExaminationEstimate
 
@@ -25,6 +29,10 @@ class Finding:
     text: str
     remedy: str = ""
     """What to change, above all about logging, to support more."""
+    code: str = field(kw_only=True)
+    """What it is about, as a name that stays the same whatever the words: `demand-drifts`, `bots`."""
+    blocks: bool = field(default=False, kw_only=True)
+    """Whether no verdict can be given while this stands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +51,18 @@ class Health:
     given: NDArray[np.float64] | None
     """Examination as the caller gave it."""
     harvested: ExaminationEstimate
-    em: ExaminationEstimate
+    em: ExaminationEstimate | None
+    """None if it was not asked for."""
+    within_periods: bool
+    """Whether examination was harvested within periods, because a document's relevance may differ between them."""
+    check: ExaminationCheck
+    """The curve given held against the log; without one, whether the log could check one."""
+    periods: tuple[tuple[str, str], ...]
+    """First and last moment of each period; empty if the log has no timestamps."""
+    demand: Drift
+    ranker: Drift
+    position_based: PositionBased
+    suspicious: SuspiciousClicks
     randomness: Randomness
     coverage: Coverage | None
     """None without features."""
@@ -66,6 +85,11 @@ class Health:
         if self.given is not None:
             return self.given
         return self.harvested.probabilities() if self.harvested.complete else None
+
+    @property
+    def blocking(self) -> tuple[Finding, ...]:
+        """The findings that keep a verdict from being given."""
+        return tuple(one for one in self.findings if one.blocks)
 
     @property
     def level(self) -> Level:

@@ -36,7 +36,8 @@ def curve_chart(health: Health) -> str:
     if health.click_rate[0] > 0:
         add("click rate", health.click_rate / health.click_rate[0])
     for name, estimate in (("harvested", health.harvested), ("EM", health.em)):
-        add(f"examination, {name}", estimate.curve, estimate.low, estimate.high)
+        if estimate is not None:
+            add(f"examination, {name}", estimate.curve, estimate.low, estimate.high)
     if health.given is not None and health.given[0] > 0:
         add("examination, given", health.given / health.given[0])
     present = [name for name in COLOURS if any(row["curve"] == name for row in rows)]

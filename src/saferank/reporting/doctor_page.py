@@ -74,6 +74,7 @@ def _tiles(health: Health) -> Iterable[tuple[str, str]]:
 
 def _by_rank(health: Health) -> tuple[list[str], list[list[str]]]:
     heading = ["rank", "shown", "clicks", "click rate", "relative", "harvested", "EM", "moved"]
+    em = health.em
     columns = [
         [str(rank + 1) for rank in range(health.cutoff)],
         [f"{count:,}" for count in health.shown],
@@ -81,7 +82,7 @@ def _by_rank(health: Health) -> tuple[list[str], list[list[str]]]:
         [f"{rate:.2%}" if np.isfinite(rate) else "-" for rate in health.click_rate],
         [_decimal(rate / health.click_rate[0]) if health.click_rate[0] > 0 else "-" for rate in health.click_rate],
         _with_interval(health.harvested),
-        _with_interval(health.em),
+        ["not estimated"] * health.cutoff if em is None else _with_interval(em),
         [f"{count:,}" for count in health.harvested.interventions],
     ]
     if health.given is not None:
@@ -132,7 +133,8 @@ def _numbers(health: Health) -> Iterable[tuple[str, str]]:
 
 
 def _doubts(health: Health) -> Iterable[str]:
-    warnings = [f"{one.method}: {text}" for one in (health.harvested, health.em) for text in one.warnings]
+    estimates = [one for one in (health.harvested, health.em) if one is not None]
+    warnings = [f"{one.method}: {text}" for one in estimates for text in one.warnings]
     if warnings:
         yield "<h2>Doubts about the examination estimates</h2>"
         yield items(warnings)

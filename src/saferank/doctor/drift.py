@@ -1,0 +1,181 @@
+"""Whether demand or the ranker changed while the log was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.doctor.homogeneity import Tables, Total, chi_square_tables, deviate, total
+from saferank.doctor.period_counts import PeriodCounts
+
+SIGNIFICANT = 4.0
+"""Normal deviate from which a change is believed: one clean log in 30,000 by each of two resolutions."""
+BLOCKS = 4
+"""Stretches of the log that are compared beside its periods: slow changes hide in the noise of many short periods."""
+MOST_BOUNDARIES = 60
+"""Boundaries between periods that are tried for the largest change."""
+FEW_REPEATED = 0.05
+"""Share of the clicks on documents that were shown at the same rank in several periods, below which drift of demand
+cannot be tested."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A test of whether something stayed the same over the periods of a log."""
+
+    z: float
+    """Normal deviate; far above 0 if something changed."""
+    size: float
+    """Demand: by how much click-through of a document at a rank varies between periods, relative to its mean (a
+    standard deviation). Ranker: by how much less often two interactions of a query agree on the document at a rank if
+    they are of different periods."""
+    cells: int
+    """Demand: documents at a rank; ranker: ranks of a query; that say anything."""
+    repeated: float
+    """Share of the clicks (demand) or of what was shown (ranker) that lies in such cells."""
+    boundary: int | None = None
+    """The first period after the largest change, if there is one."""
+
+    @property
+    def significant(self) -> bool:
+        """Whether the change is beyond chance."""
+        return self.z > SIGNIFICANT
+
+
+def demand_drift(counts: PeriodCounts) -> Drift:
+    """Test whether click-through of the same (query, document, rank) changes over periods.
+
+    Given how often it was clicked in all, the clicks of a cell are spread over what was shown as if drawn at random,
+    whatever its relevance and examination; so the chi-square of each cell has exact moments. Cells are summed with
+    weights that are best against equal relative changes, at two resolutions: periods, and four stretches of them.
+    """
+    if counts.periods < 2:
+        return Drift(0.0, 0.0, 0, 0.0)
+    resolutions = [counts] if counts.periods <= BLOCKS else [counts, counts.in_blocks(BLOCKS)]
+    found = [_demand(one) for one in resolutions]
+    z = max(tested.z for _, tested in found)
+    tables, _ = found[0]
+    tells = tables.variance > 0
+    cell = _cells(counts)
+    clicks = np.bincount(cell, counts.clicked)
+    return Drift(
+        z=z,
+        size=max(_relative_change(one) for one in resolutions) if z > SIGNIFICANT else 0.0,
+        cells=int(tells.sum()),
+        repeated=float(clicks[tells].sum() / max(clicks.sum(), 1)),
+        boundary=_boundary(counts, lambda one: _demand(one)[1].z) if z > SIGNIFICANT else None,
+    )
+
+
+def ranker_moved(counts: PeriodCounts) -> Drift:
+    """Test whether the documents that stand at each rank of a query change over periods.
+
+    If rankings are drawn from one policy throughout, which documents stood at a rank in which period is a table with
+    independent rows and columns. Tables of different queries are independent; those of different ranks of a query
+    are not, and their deviations are added up as if they always erred together, which is cautious.
+    """
+    if counts.periods < 2:
+        return Drift(0.0, 0.0, 0, 0.0)
+    resolutions = [counts] if counts.periods <= BLOCKS else [counts, counts.in_blocks(BLOCKS)]
+    z = max(_ranker(one) for one in resolutions)
+    tables, _ = _placements(counts)
+    tells = tables.variance > 0
+    return Drift(
+        z=z,
+        size=max(_disagreement(one) for one in resolutions) if z > SIGNIFICANT else 0.0,
+        cells=int(tells.sum()),
+        repeated=float(tables.items[tells].sum() / max(tables.items.sum(), 1)),
+        boundary=_boundary(counts, _ranker) if z > SIGNIFICANT else None,
+    )
+
+
+def ranker_follows_demand(demand: Drift, ranker: Drift) -> bool:
+    """Whether both changed: then a document may stand higher on the days when it is wanted, and ranks of different
+    periods cannot be compared by its clicks."""
+    return demand.significant and ranker.significant
+
+
+def _cells(counts: PeriodCounts) -> NDArray[np.int64]:
+    """Number the (document, rank) pairs from 0; entries are sorted by them."""
+    return np.cumsum(np.diff(counts.document * counts.ranks + counts.rank, prepend=-1) != 0) - 1
+
+
+def _demand(counts: PeriodCounts) -> tuple[Tables, Total]:
+    cell = _cells(counts)
+    entry = np.arange(len(cell))
+    tables = chi_square_tables(
+        np.concatenate([cell, cell]),
+        np.concatenate([2 * cell, 2 * cell + 1]),
+        np.concatenate([entry, entry]),
+        np.concatenate([counts.clicked, counts.shown - counts.clicked]),
+    )
+    rate = np.bincount(cell, counts.clicked) / tables.items
+    weight = np.divide(rate, tables.variance, out=np.zeros_like(rate), where=tables.variance > 0)
+    return tables, total(tables, weight)
+
+
+def _relative_change(counts: PeriodCounts) -> float:
+    """Estimate the deviation of relative click-through by moments, from pairs of clicks in the same period.
+
+    E[c (c - 1)] = n (n - 1) rate^2 (1 + deviation^2) in a period, against the same of two different periods.
+    """
+    cell = _cells(counts)
+    n, c = counts.shown.astype(np.float64), counts.clicked.astype(np.float64)
+    both, pairs = np.bincount(cell, c * (c - 1)), np.bincount(cell, n * (n - 1))
+    all_n, all_c = np.bincount(cell, n), np.bincount(cell, c)
+    other_both = all_c**2 - np.bincount(cell, c * c)
+    other_pairs = all_n**2 - np.bincount(cell, n * n)
+    usable = (pairs > 0) & (other_pairs > 0)
+    expected = float((pairs[usable] * other_both[usable] / other_pairs[usable]).sum())
+    return math.sqrt(max(float(both[usable].sum()) / expected - 1.0, 0.0)) if expected > 0 else 0.0
+
+
+def _placements(counts: PeriodCounts) -> tuple[Tables, NDArray[np.int64]]:
+    """Return the tables document x period of each (query, rank), and their ranks."""
+    _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)
+    tables = chi_square_tables(table, _cells(counts), table * counts.periods + counts.period, counts.shown)
+    rank = np.zeros(len(tables.items), np.int64)
+    rank[table] = counts.rank
+    return tables, rank
+
+
+def _ranker(counts: PeriodCounts) -> float:
+    tables, rank = _placements(counts)
+    weight = np.divide(1.0, tables.variance, out=np.zeros_like(tables.variance), where=tables.variance > 0)
+    if not weight.any():
+        return 0.0
+    weight = weight / weight.max()
+    totals = [_scaled(tables, weight, rank == one) for one in range(counts.ranks)]
+    deviation = sum(math.sqrt(one.variance) for one in totals)
+    excess = sum(one.value - one.mean for one in totals)
+    return deviate(excess / deviation, max(one.skewness for one in totals))
+
+
+def _scaled(tables: Tables, weight: NDArray[np.float64], chosen: NDArray[np.bool_]) -> Total:
+    """Return the total of the chosen tables, on the scale of `weight` itself."""
+    one = total(tables, np.where(chosen, weight, 0.0))
+    top = float(weight[chosen & (tables.variance > 0)].max(initial=0.0))
+    return Total(one.value * top, one.mean * top, one.variance * top**2, one.skewness)
+
+
+def _disagreement(counts: PeriodCounts) -> float:
+    """Chance that two interactions of a query show the same document at a rank: in one period, less in different."""
+    cell, shown = _cells(counts), counts.shown.astype(np.float64)
+    _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)
+    column = table * counts.periods + counts.period
+    in_cell, in_column, in_table = (np.bincount(key, shown) for key in (cell, column, table))
+    same, pairs = float((shown * (shown - 1)).sum()), float((in_column * (in_column - 1)).sum())
+    other_same = float((in_cell**2).sum() - (shown**2).sum())
+    other_pairs = float((in_table**2).sum() - (in_column**2).sum())
+    return same / pairs - other_same / other_pairs if pairs > 0 and other_pairs > 0 else 0.0
+
+
+def _boundary(counts: PeriodCounts, deviation: Callable[[PeriodCounts], float]) -> int:
+    """Return the period before which and from which on the log differs most."""
+    tried = np.unique(np.linspace(1, counts.periods - 1, min(MOST_BOUNDARIES, counts.periods - 1)).astype(np.int64))
+    found = [deviation(counts.with_periods((np.arange(counts.periods) >= first).astype(np.int64))) for first in tried]
+    return int(tried[int(np.argmax(found))])

@@ -1,0 +1,250 @@
+"""Whether clicks are position-based: P(click on d at rank k) = examination_k * relevance_d, whatever else is shown.
+
+The verdict rests on it. There are three ways in which users are known to differ, each with its own trace in a log.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.data.log_statistics import LogStatistics
+from saferank.doctor.sampled_impressions import SampledImpressions
+from saferank.propensity.curve_fit import curvature
+from saferank.propensity.harvesting import harvest
+from saferank.propensity.moved_pairs import MovedPairs, moved_pairs
+
+SIGNIFICANT = 3.3
+"""Normal deviate from which a misfit is believed: one clean log in 1000, for each of three tests."""
+MARGIN = 0.1
+"""Relative misfit that is let pass, however certain: it is smaller than what other assumptions cost."""
+PRIOR_CLICKS = 1.0
+"""Clicks at the average rate that a document is taken to have had before the log."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """How far clicks are from position-based ones in one respect."""
+
+    z: float
+    """Normal deviate, with a sign."""
+    size: float
+    """The misfit itself, relative to click-through; 0 for position-based clicks."""
+    error: float
+    """Standard error of `size`; infinite if the log says nothing."""
+    rests_on: int
+    """Rows, pairs of rows, or documents that moved."""
+
+    @property
+    def significant(self) -> bool:
+        """Whether it is beyond chance and beyond the margin."""
+        return abs(self.z) > SIGNIFICANT and abs(self.size) > MARGIN
+
+
+NOTHING = Misfit(0.0, 0.0, math.inf, 0)
+
+
+@dataclass(frozen=True)
+class PositionBased:
+    """The three tests: context and stop on single impressions, trust on the counts of the log."""
+
+    context: Misfit
+    stop: Misfit
+    trust: Misfit
+
+    @property
+    def users_stop(self) -> bool:
+        """Whether a click makes clicks further down rarer.
+
+        Users who want one kind of document each also click on few of a diverse list, and are position-based all the
+        same. If rankings vary enough to see that what stands above does not matter, it is they.
+        """
+        cleared = self.context.size - 3.0 * self.context.error > self.stop.size / 2.0
+        return self.stop.significant and self.stop.size < 0 and not cleared
+
+    @property
+    def holds(self) -> bool:
+        """Whether none of the tests speaks against position-based clicks."""
+        return not (self.context.significant or self.users_stop or self.trust.significant)
+
+
+def position_based(
+    sample: SampledImpressions | None,
+    statistics: LogStatistics,
+    rng: np.random.Generator,
+    *,
+    by_period: bool = False,
+) -> PositionBased:
+    """Run the three tests: two on single impressions, one on the counts of the whole log.
+
+    `by_period`: click-through changes over periods, so compare within them.
+    """
+    if sample is None:
+        context = stop = NOTHING
+    else:
+        cell = _cells(sample, statistics.cutoff, by_period=by_period)
+        context, stop = context_test(sample, cell, statistics.cutoff), stop_test(sample, cell)
+    return PositionBased(context, stop, trust_test(statistics, rng))
+
+
+def context_test(sample: SampledImpressions, cell: NDArray[np.int64], ranks: int) -> Misfit:
+    """Test whether click-through of a document at a rank depends on the clicks expected above it.
+
+        sum over rows of (c - mean of its cell) (x - mean of its cell),    x = expected clicks above
+
+    has mean 0 for position-based clicks, whichever users and rankings there are, as long as rankings do not depend on
+    the user. Users who stop at what they like give it a negative sign. `size`: relative change of click-through per
+    expected click above. Clicks above are expected by the other half of the sample, so that a user's own clicks
+    do not enter both factors. The variance is summed by impressions.
+    """
+    half = sample.impression % 2
+    expected = [sample.sums_above(_expected_clicks(sample, half != one, ranks)) for one in (0, 1)]
+    above = np.where(half == 0, *expected)
+    cell = 2 * cell + half  # what is expected differs between the halves by chance
+    rate, residual = _centred(sample.click, cell)
+    _, above = _centred(above, cell)
+    terms = sample.sums(residual * above)
+    size_of = float((rate * above**2).sum())
+    used = int((above != 0).sum())
+    if size_of <= 1e-12:
+        return NOTHING
+    # both variances hold for independent impressions; the first also if rows of an impression go together
+    variance = max(float(terms @ terms), _permutation_variance(residual, above, cell))
+    error = math.sqrt(variance)
+    return NOTHING if error == 0 else Misfit(terms.sum() / error, terms.sum() / size_of, error / size_of, used)
+
+
+def stop_test(sample: SampledImpressions, cell: NDArray[np.int64]) -> Misfit:
+    """Test whether clicks of one impression go together more or less often than independent ones.
+
+        sum over two rows of an impression of (c - mean of its cell) (c' - mean of its cell)
+
+    has mean 0 for independent clicks. Users who stop after a click give it a negative sign; users with tastes of
+    their own a positive one, which does no harm. `size`: the same relative to the product of the click-throughs,
+    -1 if there is never a second click.
+    """
+    rate, residual = _centred(sample.click, cell)
+    rate = np.where(_several(cell), rate, 0.0)
+    pairs = (sample.sums(residual) ** 2 - sample.sums(residual**2)) / 2.0
+    expected = float((sample.sums(rate) ** 2 - sample.sums(rate**2)).sum()) / 2.0
+    error = math.sqrt(float(pairs @ pairs))
+    if error == 0 or expected <= 0:
+        return NOTHING
+    lengths = np.diff(sample.offsets)
+    return Misfit(
+        pairs.sum() / error, pairs.sum() / expected, error / expected, int((lengths * (lengths - 1) // 2).sum())
+    )
+
+
+def trust_test(statistics: LogStatistics, rng: np.random.Generator) -> Misfit:
+    """Test whether click-through falls with rank alike for documents of high and of low relevance.
+
+        P(click on d at k) ~ examination_k * k^(-theta g_d),    g_d: log relevance of d, centred
+
+    Position-based clicks have theta = 0. Users who trust the ranker click on poor documents at the top: theta < 0.
+    A score test in the likelihood of `harvest`, with the curve fitted along. What was shown is split at random in
+    two halves: one gives g, the other is tested, and both change places; a lucky document does not enter both ways.
+    `size`: by how much the ratio of the last rank to the first differs between documents one standard deviation
+    above and one below the mean of g, in logarithms.
+    """
+    first_shown = statistics.shown // 2 + (statistics.shown % 2) * rng.integers(0, 2, statistics.shown.shape)
+    first_clicked = rng.hypergeometric(
+        statistics.clicked, statistics.shown - statistics.clicked, np.maximum(first_shown, 0)
+    )
+    halves = [
+        (first_shown, first_clicked),
+        (statistics.shown - first_shown, statistics.clicked - first_clicked),
+    ]
+    score = information = variance = 0.0
+    documents = 0
+    for (test_shown, test_clicked), (other_shown, other_clicked) in (halves, halves[::-1]):
+        half = LogStatistics(statistics.offsets, statistics.interactions, test_shown, test_clicked)
+        found = _trust_score(half, _log_relevance(other_shown, other_clicked, statistics))
+        if found is not None:
+            score, information, variance = score + found[0], information + found[1], variance + found[2]
+            documents += found[3]
+    if information <= 0 or variance <= 0:
+        return NOTHING
+    contrast = 2.0 * math.log(max(statistics.cutoff, 2))
+    error = math.sqrt(variance)
+    return Misfit(score / error, -score / information * contrast, error / information * contrast, documents)
+
+
+def _trust_score(half: LogStatistics, relevance: NDArray[np.float64]) -> tuple[float, float, float, int] | None:
+    """Return score, information and variance of theta, freed of the curve, and the documents they rest on."""
+    pairs = moved_pairs(half)
+    if len(pairs.ranks) < 2 or pairs.queries < 2:
+        return None
+    fit = harvest(pairs)
+    g = relevance[_documents(half, pairs)]
+    g = g - np.average(g, weights=fit.total)
+    deviation = math.sqrt(float(np.average(g * g, weights=fit.total)))
+    if deviation < 1e-9:
+        return None
+    g = g / deviation
+    along = -np.log(pairs.ranks + 1.0)
+    expected = fit.hold @ along
+    score = g * (fit.pull @ along)
+    cross = ((g[:, None] * fit.hold) * (along - (expected / fit.total)[:, None])).sum(axis=0)
+    own = float((g * g * (fit.hold @ along**2 - expected**2 / fit.total)).sum())
+    curve = curvature(fit.hold, fit.total)[1:, 1:]
+    slope = np.linalg.solve(curve, cross[1:])
+    per_document = score - fit.pull[:, 1:] @ slope
+    variance = float(per_document @ per_document) * pairs.pairs / (pairs.pairs - 1)
+    return float(score.sum()), own - float(cross[1:] @ slope), variance, pairs.pairs
+
+
+def _documents(statistics: LogStatistics, pairs: MovedPairs) -> NDArray[np.int64]:
+    """Return the rows of the statistics that `moved_pairs` chose."""
+    ranks = np.union1d(pairs.ranks, pairs.unclicked)
+    moved = np.count_nonzero(statistics.shown[:, ranks], axis=1) >= 2
+    return np.flatnonzero(moved & statistics.clicked[:, pairs.ranks].any(axis=1))
+
+
+def _log_relevance(
+    shown: NDArray[np.int64], clicked: NDArray[np.int64], statistics: LogStatistics
+) -> NDArray[np.float64]:
+    """Log of clicks over the clicks that an average document would have had at the same ranks, shrunk to 0."""
+    rate = statistics.clicked.sum(axis=0) / np.maximum(statistics.shown.sum(axis=0), 1)
+    ratio: NDArray[np.float64] = (clicked.sum(axis=1) + PRIOR_CLICKS) / (shown @ rate + PRIOR_CLICKS)
+    return np.log(ratio)
+
+
+def _expected_clicks(sample: SampledImpressions, chosen: NDArray[np.bool_], ranks: int) -> NDArray[np.float64]:
+    """Chance of a click in each row, by the click-through of its rank and of its document in the chosen rows."""
+    rate = np.bincount(sample.rank[chosen], sample.click[chosen], ranks) / np.maximum(
+        np.bincount(sample.rank[chosen], minlength=ranks), 1
+    )
+    documents = int(sample.document.max()) + 1
+    clicks = np.bincount(sample.document[chosen], sample.click[chosen], documents)
+    average = np.bincount(sample.document[chosen], rate[sample.rank[chosen]], documents)
+    relevance = (clicks + PRIOR_CLICKS) / (average + PRIOR_CLICKS)
+    return np.minimum(rate[sample.rank] * relevance[sample.document], 1.0)
+
+
+def _cells(sample: SampledImpressions, ranks: int, *, by_period: bool) -> NDArray[np.int64]:
+    """Number the documents at each rank (in each period), with gaps."""
+    key: NDArray[np.int64] = sample.document * ranks + sample.rank
+    if not by_period:
+        return key
+    return np.unique(key * (int(sample.period.max()) + 1) + sample.period, return_inverse=True)[1]
+
+
+def _centred(values: NDArray[np.float64], cell: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean of each row's cell, and the value less that mean."""
+    mean = (np.bincount(cell, values) / np.maximum(np.bincount(cell), 1))[cell]
+    return mean, values - mean
+
+
+def _several(cell: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the row's cell has other rows."""
+    return (np.bincount(cell) > 1)[cell]
+
+
+def _permutation_variance(one: NDArray[np.float64], other: NDArray[np.float64], cell: NDArray[np.int64]) -> float:
+    """Variance of the sum of products over all orders of one of the two within each cell."""
+    rows = np.bincount(cell)
+    return float((np.bincount(cell, one**2) * np.bincount(cell, other**2) / np.maximum(rows - 1, 1)).sum())

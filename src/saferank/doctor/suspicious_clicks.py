@@ -1,0 +1,161 @@
+"""Clicks that no users make: rows or impressions without a click left out, bots, a few units with most of the log."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.data.log_statistics import LogStatistics
+from saferank.doctor.sampled_impressions import SampledImpressions
+
+SHORTEST = 3
+"""Documents of a list from which clicking them all is unusual."""
+SIGNIFICANT = 4.0
+FEW_EXPECTED = 20.0
+"""Impressions without a click that must be expected before their absence says anything."""
+MISSING_BELOW = 0.1
+"""Impressions without a click, relative to what independent clicks would leave, below which they were left out. Users
+who stop after a click leave fewer than independent ones, but hardly ten times fewer."""
+
+
+@dataclass(frozen=True)
+class AllClicked:
+    """Impressions of at least three documents in which each is clicked, as by a bot."""
+
+    share: float
+    """Of such impressions, beyond those that users would make."""
+    z: float
+    found: int
+    expected: float
+    impressions: int
+
+    @property
+    def significant(self) -> bool:
+        """Whether there are more than users make, beyond chance."""
+        return self.z > SIGNIFICANT and self.share > 0.001
+
+
+@dataclass(frozen=True)
+class Units:
+    """How interactions and clicks spread over users or sessions."""
+
+    units: int
+    largest: float
+    """Share of the interactions of the unit that has most."""
+    clicks_of_top: float
+    """Share of the clicks of the hundredth of the units that clicks most."""
+
+    @property
+    def heavy(self) -> bool:
+        """Whether one unit has more than 5% of the interactions, or a hundredth of them most of the clicks."""
+        return self.units >= 20 and (
+            (self.largest > 0.05 and self.largest * self.units > 10) or (self.units >= 100 and self.clicks_of_top > 0.5)
+        )
+
+
+@dataclass(frozen=True)
+class SuspiciousClicks:
+    """What is found, and how many impressions or rows it rests on."""
+
+    every_row_clicked: bool
+    rows_missing: float
+    """Share of the impressions with a gap in their positions: a rank above the last one has no row."""
+    without_click: int
+    """Interactions without a click."""
+    without_click_expected: float
+    """Interactions without a click that independent clicks at the same rates would leave."""
+    all_clicked: AllClicked | None
+    """None without a sample of impressions, or if lists are shorter than three."""
+    units: Units | None
+    """None if the log was aggregated without units."""
+
+    @property
+    def clickless_missing(self) -> bool:
+        """Whether impressions without a click were left out of the log."""
+        expected = self.without_click_expected
+        return expected > FEW_EXPECTED and self.without_click < MISSING_BELOW * expected
+
+
+def suspicious_clicks(
+    statistics: LogStatistics,
+    without_click: int,
+    sample: SampledImpressions | None,
+    units: Units | None = None,
+) -> SuspiciousClicks:
+    """Return what is odd about the clicks. `without_click`: interactions without any."""
+    shown, clicks = int(statistics.impressions.sum()), int(statistics.clicks.sum())
+    per_rank = statistics.shown.sum(axis=0)
+    interactions = max(statistics.total_interactions, 1)
+    if sample is None:
+        # lists that end early show less at lower ranks, never more
+        gaps = max(float(np.diff(per_rank, prepend=interactions).max(initial=0)), 0.0) / interactions
+        rates = statistics.clicked.sum(axis=0) / interactions
+        expected = interactions * float(np.prod(1.0 - np.minimum(rates, 1.0)))
+    else:
+        last = sample.rank[sample.offsets[1:] - 1] + 1
+        gaps = float((np.diff(sample.offsets) < last).mean())
+        rate = _rate(statistics, sample)
+        expected = interactions * float(_products(sample, 1.0 - rate).mean())
+    return SuspiciousClicks(
+        every_row_clicked=clicks == shown,
+        rows_missing=gaps,
+        without_click=without_click,
+        without_click_expected=expected,
+        all_clicked=None if sample is None else all_clicked(sample, _rate(statistics, sample)),
+        units=units,
+    )
+
+
+def all_clicked(sample: SampledImpressions, rate: NDArray[np.float64]) -> AllClicked | None:
+    """Compare the impressions in which everything is clicked with what users make.
+
+    Expected is the larger of two numbers, for each length L of a list: what independent clicks at the given rates
+    would make, and f(L-1)^2 / f(L-2), with f(m) the impressions with m clicks. The number of clicks of independent
+    ones is log-concave, so that f(L) is smaller than that by a factor of at least 2 (Newton's inequality), which
+    leaves room for users some of whom click more than others. Bots stand out, because hardly any user clicks on all
+    but one. None if no list has three documents.
+    """
+    lengths = np.diff(sample.offsets)
+    clicks = sample.sums(sample.click).astype(np.int64)
+    long = lengths >= SHORTEST
+    if not long.any():
+        return None
+    independent = _products(sample, rate)
+    found = expected = 0.0
+    for length in np.unique(lengths[long]):
+        of_length = lengths == length
+        counts = np.bincount(clicks[of_length], minlength=length + 1)
+        smooth = counts[length - 1] ** 2 / max(int(counts[length - 2]), 1)
+        found += counts[length]
+        expected += max(float(independent[of_length].sum()), float(smooth))
+    impressions = int(long.sum())
+    # the expectation is itself an estimate, from counts at least as large
+    error = math.sqrt(max(3.0 * expected, 1.0))
+    return AllClicked((found - expected) / impressions, (found - expected) / error, int(found), expected, impressions)
+
+
+def units_of(unit: NDArray[np.int64], interactions: NDArray[np.int64], clicks: NDArray[np.int64]) -> Units:
+    """Measure units from patterns: the unit, the interactions and the clicks of each; -1 where there is none."""
+    known = unit >= 0
+    per_unit = np.bincount(unit[known], interactions[known])
+    clicked = np.sort(np.bincount(unit[known], (interactions * clicks)[known]))[::-1]
+    top = max(len(clicked) // 100, 1)
+    return Units(
+        units=len(per_unit),
+        largest=float(per_unit.max() / per_unit.sum()),
+        clicks_of_top=float(clicked[:top].sum() / max(clicked.sum(), 1)),
+    )
+
+
+def _rate(statistics: LogStatistics, sample: SampledImpressions) -> NDArray[np.float64]:
+    """Return the click-through of each row's document at its rank."""
+    rates = statistics.clicked / np.maximum(statistics.shown, 1)
+    return np.asarray(rates[sample.document, sample.rank])
+
+
+def _products(sample: SampledImpressions, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply the values of the rows of each impression."""
+    return np.multiply.reduceat(values, sample.offsets[:-1])

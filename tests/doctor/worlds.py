@@ -1,0 +1,161 @@
+"""Small shops, simulated: rankings, clicks and days, and the tables that aggregating their logs gives."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from saferank.data.aggregated_log import SCHEMAS, AggregatedLog
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Shop:
+    """What a log is simulated from. Relevance is uniform in `relevance`, a new set of documents for each query."""
+
+    queries: int = 40
+    documents: int = 12
+    ranks: int = 6
+    interactions: int = 5_000
+    days: int = 10
+    examination: tuple[float, ...] = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3)
+    relevance: tuple[float, float] = (0.05, 0.6)
+    ranker: Literal["random", "fixed", "nightly", "release"] = "random"
+    """Plackett-Luce; always the same ranking; a new noisy one each day; two rankers, one from the middle on."""
+    temperature: float = 0.3
+    """Of the random ranker."""
+    drift: float = 0.0
+    """Standard deviation of log relevance over the days; the nightly ranker sorts by yesterday's, and noise."""
+    stop: float = 0.0
+    """Cascade: chance that a user who has clicked goes no further."""
+    trust: bool = False
+    tastes: float = 0.0
+    """Standard deviation of a user's log readiness to click, the same for all documents of an impression."""
+    bots: float = 0.0
+    """Share of the interactions in which everything is clicked."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """Single interactions."""
+
+    query: Array
+    day: Array
+    ranking: Array
+    click: Array
+    kept: Array
+    """(interaction, rank): whether the row is in the log."""
+
+
+def simulate(shop: Shop, seed: int) -> Log:
+    rng = np.random.default_rng(seed)
+    n, ranks = shop.interactions, shop.ranks
+    relevance = rng.uniform(*shop.relevance, (shop.queries, shop.documents))
+    by_day = np.clip(relevance * np.exp(_walk(shop, rng) - shop.drift**2 / 2), 0.0, 0.95)
+    traffic = 1.0 / np.arange(1, shop.queries + 1) ** 0.5
+    query = rng.choice(shop.queries, n, p=traffic / traffic.sum())
+    day = np.sort(rng.integers(0, shop.days, n))
+    noise = np.zeros((n, shop.documents))
+    if shop.ranker == "random":
+        noise = rng.gumbel(0, shop.temperature, (n, shop.documents))
+    elif shop.ranker == "nightly":
+        noise = rng.normal(0, 0.3, (shop.days, *relevance.shape))[day, query]
+    elif shop.ranker == "release":
+        noise = rng.normal(0, 0.3, (2, *relevance.shape))[(day >= shop.days // 2).astype(int), query]
+        noise = noise + rng.gumbel(0, shop.temperature, noise.shape)
+    yesterday = by_day[day, query] if shop.ranker == "nightly" else relevance[query]
+    ranking = np.argsort(-(np.log(yesterday) + noise), axis=1)[:, :ranks]
+    chance = np.take_along_axis(by_day[day + 1, query], ranking, 1)
+    if shop.tastes:
+        chance = np.clip(chance * np.exp(rng.normal(0, shop.tastes, (n, 1)) - shop.tastes**2 / 2), 0, 1)
+    examination = np.array(shop.examination)
+    if shop.stop:
+        attracted = rng.random((n, ranks)) < chance
+        going = np.cumprod(~(attracted & (rng.random((n, ranks)) < shop.stop)), axis=1)
+        click = attracted & (np.column_stack([np.ones(n), going[:, :-1]]) > 0)
+    elif shop.trust:
+        k = np.arange(1, ranks + 1)
+        click = rng.random((n, ranks)) < examination * ((1 - (k + 1) / 100) * chance + 0.65 / k * (1 - chance))
+    else:
+        click = rng.random((n, ranks)) < examination * chance
+    click |= rng.random((n, 1)) < shop.bots
+    return Log(query, day, ranking, click, np.ones_like(click))
+
+
+def _walk(shop: Shop, rng: np.random.Generator) -> Array:
+    """Day -> log relevance of each document less its mean: stationary, eight tenths of it kept from day to day."""
+    steps = rng.normal(0, shop.drift, (shop.days + 1, shop.queries, shop.documents))
+    for day in range(1, shop.days + 1):
+        steps[day] = 0.8 * steps[day - 1] + 0.6 * steps[day]
+    return steps
+
+
+def only_clicked_rows(log: Log) -> Log:
+    return replace(log, kept=log.click)
+
+
+def only_clicked_impressions(log: Log) -> Log:
+    some = log.click.any(axis=1)
+    return Log(log.query[some], log.day[some], log.ranking[some], log.click[some], log.kept[some])
+
+
+def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **manifest: Any) -> AggregatedLog:
+    """Count the log; every fourth interaction is of the part `certify`."""
+    rows = log.kept.any(axis=1)
+    n, ranks = log.ranking.shape
+    part = np.where(np.arange(n) % 4 == 3, 1, 0)
+    day = log.day if dated else np.zeros_like(log.day)
+    documents = int(log.ranking.max()) + 1
+    i, k = np.nonzero(log.kept)
+    key = (((part[i] * 1000 + day[i]) * 10_000 + log.query[i]) * documents + log.ranking[i, k]) * ranks + k
+    keys, place = np.unique(key, return_inverse=True)
+    rest, rank = np.divmod(keys, ranks)
+    rest, document = np.divmod(rest, documents)
+    rest, query = np.divmod(rest, 10_000)
+    which, period = np.divmod(rest, 1000)
+    parts = np.array(["train", "certify"])
+    shown, clicked = np.bincount(place), np.bincount(place, log.click[i, k])
+    impressions = [parts[which], period, _names("q", query), _names("d", document), rank + 1, shown, clicked]
+    sets = [sorted(f"d{d}" for d in log.ranking[one][log.click[one]]) for one in np.flatnonzero(rows)]
+    chosen = np.flatnonzero(rows)
+    units = None if unit is None else [f"u{one}" for one in unit[chosen]]
+    patterns = [
+        parts[part[chosen]],
+        day[chosen],
+        pa.nulls(len(chosen), pa.string()),
+        units if units is not None else pa.nulls(len(chosen), pa.string()),
+        _names("q", log.query[chosen]),
+        sets,
+        pa.nulls(len(chosen), pa.list_(pa.float64())),
+        np.ones(len(chosen), np.int64),
+    ]
+    sample = [
+        parts[part[i]],
+        day[i],
+        pa.nulls(len(i), pa.string()) if unit is None else [f"u{one}" for one in unit[i]],
+        i,
+        _names("q", log.query[i]),
+        _names("d", log.ranking[i, k]),
+        k + 1,
+        log.click[i, k].astype(np.int8),
+    ]
+    made = {
+        name: pa.table(
+            {
+                field.name: pa.array(values, field.type) if not isinstance(values, pa.Array) else values
+                for field, values in zip(SCHEMAS[name], columns, strict=True)
+            },
+            schema=SCHEMAS[name],
+        )
+        for name, columns in (("impressions", impressions), ("patterns", patterns), ("sample", sample))
+    }
+    periods = [[f"2026-03-{one + 1:02d}T00:00:00", f"2026-03-{one + 1:02d}T23:59:59"] for one in range(day.max() + 1)]
+    about = {"cutoff": ranks, "source": "clicks.parquet", "period": None, "periods": periods if dated else []}
+    return AggregatedLog(made["impressions"], made["patterns"], {**about, **manifest}, None, made["sample"])
+
+
+def _names(letter: str, numbers: Array) -> list[str]:
+    return [f"{letter}{number}" for number in numbers]
