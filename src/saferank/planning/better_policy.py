@@ -1,77 +1,85 @@
-"""A better policy as teams find them: the production ranking, pushed some way towards relevance."""
+"""A better policy as teams find them: much is moved, and only some of it is gained."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank.planning.randomisation import ByScore
+from saferank.planning.temperature_grid import moved_exposure
 
 Floats = NDArray[np.float64]
 
-PUSHES = (0.0, *np.geomspace(0.02, 50.0, 16).tolist(), math.inf)
-BISECTIONS = 10
-NOISE = 0.5
-
-
-def noisy_direction(relevance: Floats, offsets: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-    """Return relevance plus noise of NOISE times its deviation within the query: a correlation of 0.9 with the truth.
-
-    A model that knew relevance exactly would reach a gain with the fewest changes, and would be the easiest to certify.
-    """
-    lengths = np.diff(offsets)
-    mean = np.add.reduceat(relevance, offsets[:-1]) / lengths
-    spread = np.sqrt(np.add.reduceat((relevance - np.repeat(mean, lengths)) ** 2, offsets[:-1]) / lengths)
-    return relevance + NOISE * np.repeat(spread, lengths) * rng.normal(size=len(relevance))
+TYPICAL_MOVED = 0.25
+"""Share of the exposure that a new model moves without gaining by it. Policies learned from simulated logs of 200,000
+interactions moved 0.19 to 0.28 in all; one that moves only what pays would be certified from a tenth of the data."""
+LARGEST_PUSH = 1e4
+BISECTIONS = 14
 
 
 def better_exposures(
     scores: Floats,
-    direction: Floats,
+    relevance: Floats,
     offsets: NDArray[np.int64],
     examination: Floats,
-    value: Floats,
+    weight: Floats,
     now: Floats,
     gains: Sequence[float],
+    rng: np.random.Generator,
+    *,
+    typical_moved: float = TYPICAL_MOVED,
 ) -> list[Floats | None]:
-    """Return for each gain the exposure of a policy whose utility is (1 + gain) times that of `now`, None if there is none.
+    """Return for each gain the exposure of a policy with (1 + gain) times the utility of `now`, None if out of reach.
 
-        sort by  score + push * direction  (both standardised within the query),    utility = sum_d value(d) rho(d)
+        sort by  score + b * noise + a * relevance  (each standardised within the query),
+        utility = sum_d weight(d) relevance(d) rho(d),    weight = the traffic of the document's query
 
-    with the smallest push that reaches the gain. The last step is a mixture of two such policies, so that the gain is
-    met exactly; `now` takes part in it if the ranking by score alone earns more.
+    b is such that noise alone moves `typical_moved` of the exposure away from the ranking by score; then a is the least
+    that reaches the gain. Utility never falls with a: the ranking maximises u + a v, where v = sum of standardised
+    relevance times examination, so v rises with a. A mixture of the last two policies (or with `now`, if noise alone is
+    better) meets the gain exactly.
     """
-    known, wanted = (_standardised(values, offsets) for values in (scores, direction))
+    known, wanted = (_standardised(values, offsets) for values in (scores, relevance))
+    noise = rng.normal(size=len(scores))
+    by_score = ByScore().exposure(known, offsets, examination)
+    value = weight * relevance
 
-    def pushed(push: float) -> Floats:
-        blend = wanted if math.isinf(push) else known + push * wanted
+    def ranked(blend: Floats) -> Floats:
         return ByScore().exposure(blend, offsets, examination)
 
-    before = float(value @ now)
-    path = [pushed(push) for push in PUSHES]
-    utilities = [float(value @ exposure) for exposure in path]
+    def moves_enough(amount: float) -> bool:
+        return moved_exposure(ranked(known + amount * noise), by_score, weight) >= typical_moved
+
+    start = known + _least(moves_enough)[1] * noise
     found: list[Floats | None] = []
     for gain in gains:
-        target = (1.0 + gain) * before
-        first = next((place for place, utility in enumerate(utilities) if utility >= target), None)
-        if first is None:
+        target = (1.0 + gain) * float(value @ now)
+
+        def reaches(push: float, target: float = target) -> bool:
+            return float(value @ ranked(start + push * wanted)) >= target
+
+        if not reaches(LARGEST_PUSH):
             found.append(None)
             continue
-        short, enough = (now if first == 0 else path[first - 1]), path[first]
-        if first > 0 and math.isfinite(PUSHES[first]):
-            low, high = PUSHES[first - 1], PUSHES[first]
-            for _ in range(BISECTIONS):
-                middle = (low + high) / 2.0
-                trial = pushed(middle)
-                if float(value @ trial) >= target:
-                    high, enough = middle, trial
-                else:
-                    low, short = middle, trial
-        found.append(_mixture(short, enough, value, target))
+        low, high = _least(reaches)
+        short = ranked(start + low * wanted) if low < high else now
+        found.append(_mixture(short, ranked(start + high * wanted), value, target))
     return found
+
+
+def _least(enough: Callable[[float], bool]) -> tuple[float, float]:
+    """Return an amount that is not enough and one that is, close together; the largest one if none is."""
+    low, high = 0.0, 0.1
+    if enough(low):
+        return low, low
+    while high < LARGEST_PUSH and not enough(high):
+        low, high = high, 4.0 * high
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return low, high
 
 
 def _mixture(short: Floats, enough: Floats, value: Floats, target: float) -> Floats:
@@ -83,5 +91,5 @@ def _mixture(short: Floats, enough: Floats, value: Floats, target: float) -> Flo
 def _standardised(values: Floats, offsets: NDArray[np.int64]) -> Floats:
     lengths = np.diff(offsets)
     centred = values - np.repeat(np.add.reduceat(values, offsets[:-1]) / lengths, lengths)
-    spread = np.repeat(np.sqrt(np.add.reduceat(centred**2, offsets[:-1]) / lengths), lengths)
-    return np.divide(centred, spread, out=np.zeros(len(values)), where=spread > 1e-12)
+    deviation = np.repeat(np.sqrt(np.add.reduceat(centred**2, offsets[:-1]) / lengths), lengths)
+    return np.divide(centred, deviation, out=np.zeros(len(values)), where=deviation > 1e-12)

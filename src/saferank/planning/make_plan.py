@@ -13,7 +13,7 @@ from saferank.data.log_statistics import LogStatistics
 from saferank.data.ranking_data import RankingData, flat_rows
 from saferank.data.split import DEFAULT_SHARES
 from saferank.errors import DataError, UsageError
-from saferank.planning.better_policy import better_exposures, noisy_direction
+from saferank.planning.better_policy import better_exposures
 from saferank.planning.exploration_cost import exploration_cost
 from saferank.planning.mean_rank import mean_rank_scores
 from saferank.planning.needed_interactions import Needed, Traffic, needed_interactions
@@ -191,9 +191,7 @@ class _Worlds:
         self.relevances, self.examination, self.gains = relevances, examination, gains
         weight = np.repeat(share, np.diff(offsets))
         self.better = [
-            better_exposures(
-                scores, noisy_direction(relevance, offsets, rng), offsets, examination, weight * relevance, now, gains
-            )
+            better_exposures(scores, relevance, offsets, examination, weight, now, gains, rng)
             for relevance in relevances
         ]
 
