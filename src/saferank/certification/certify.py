@@ -103,10 +103,16 @@ def certify(
                 "cutoff."
             )
     pairs = all_pairs(log, ranker.data)
-    doubts = log_doubts(log, known=logging_scores is not None, trust=settings.trust_examination)
+    doubts = log_doubts(log, known=logging_scores is not None)
     both = _Rankers.of(ranker, pairs, log.cutoff, logging_scores)
-    learning = held_out(log, LEARNING_PARTS, pairs, by_period=doubts.within_periods)
-    curves = curves_for(learning.statistics(), examination, trust=settings.trust_examination, source=log.source)
+    learning = held_out(log, LEARNING_PARTS, pairs, by_period=doubts.by_period)
+    curves = curves_for(
+        learning.statistics(),
+        examination,
+        trust=settings.trust_examination,
+        within_periods=doubts.by_period,
+        source=log.source,
+    )
     rehearsal = both.compare(log, ("validation",), pairs, settings, by_period=doubts.by_period)
     test = both.compare(log, ("certify",), pairs, settings, by_period=doubts.by_period)
     interactions = test.part.patterns.total_interactions

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from saferank.certification.checks import Refused
 from saferank.data.log_statistics import LogStatistics
-from saferank.propensity.examination_estimate import ExaminationEstimate, estimate_examination
+from saferank.doctor.examination_check import examination_check
+from saferank.propensity.examination_estimate import estimate_examination
 
 Floats = NDArray[np.float64]
 CURVE_SHARE = 0.2
@@ -21,13 +22,13 @@ RANGE = 0.2
 """A given curve is taken to the powers 1 - RANGE to 1 + RANGE: so much steeper or flatter it may really be."""
 OTHER_POWERS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 """Powers of the curve for which the certificate says what the verdict would be."""
-CONTRADICTION = 1e-3
-"""Level of the test of a given curve against the log."""
-MARGIN = 0.1
-"""Relative difference from the log's own curve that does not count as a contradiction."""
 STEP = 1e-3
 """In log examination, for the derivative of the estimate."""
 
+REMEDY = (
+    "Rankings have to vary within the day: draw them at random now and then (`saferank plan` says how much). If you know "
+    "the curve, give it (--examination) and say so (--trust-examination)."
+)
 ESTIMATED, AGREES, UNCHECKED = "estimated", "given, and the log agrees", "given, and the log cannot check it"
 
 
@@ -77,57 +78,58 @@ def curves_for(
     given: Floats | None,
     *,
     trust: bool = False,
+    within_periods: bool = False,
     source: object = None,
     seed: int = 0,
 ) -> Curves:
     """Return what the verdict has to hold for, from counts that are not held out and the curve that was given, if any.
 
     Raises `Refused` if the log contradicts the given curve; and if neither the log tells the curve nor the caller
-    trusts the one given.
+    trusts the one given. `within_periods`: the counts' queries are queries within periods.
     """
     estimate = estimate_examination(counts, np.random.default_rng(seed))
     known = estimate.complete and estimate.log_covariance is not None
     if given is None:
         if not known:
-            raise Refused(
-                "the log does not tell how often each rank is looked at: too few documents were shown and clicked at "
-                "several ranks. Rankings have to vary: swap neighbours at random now and then. If you know the curve, "
-                "give it (--examination) and say so (--trust-examination).",
-                code="examination-unknown",
-                file=source,
-            )
+            raise Refused(f"{_unknown(within_periods)} {REMEDY}", code=_code("unknown", within_periods), file=source)
         return Curves(ESTIMATED, estimate.curve, estimate.log_covariance)
     if not (given > 0).all():
         raise Refused("an examination of 0 cannot be certified with; give a smaller --cutoff.", code="examination-zero")
     relative = given / given[0]
     others = tuple(relative ** (1.0 + sign * RANGE) for sign in (-1.0, 1.0))
-    if known:
-        _check_agrees(estimate, relative, source)
+    check = examination_check(counts, relative)
+    if check.status == "contradicted":
+        rank = check.worst_rank or 0
+        raise Refused(
+            f"the log contradicts the examination curve: rank {rank + 1} was given as {relative[rank]:.2f} of rank 1, "
+            f"and the log says {check.curve[rank]:.2f}; leave --examination out when you fit, or find out why they "
+            "differ.",
+            code="examination-contradicted",
+            file=source,
+        )
+    if known and check.status == "agrees":
         return Curves(AGREES, estimate.curve, estimate.log_covariance, (relative, *others))
     if not trust:
         raise Refused(
-            "the examination curve was given, and this log cannot check it: each document was shown at one rank only, "
-            "or nearly so. A wrong curve makes a worse ranker look better. Let rankings vary, or say that you know the "
-            "curve (--trust-examination); the certificate will say so.",
-            code="examination-unchecked",
+            f"{_unknown(within_periods)} So it cannot check the curve that was given, and a wrong one makes a worse "
+            f"ranker look better. {REMEDY}",
+            code=_code("unchecked", within_periods),
             file=source,
         )
     return Curves(UNCHECKED, relative, None, others)
 
 
-def _check_agrees(estimate: ExaminationEstimate, given: Floats, source: object) -> None:
-    assert estimate.log_covariance is not None
-    off = np.log(given) - np.log(estimate.curve)
-    spread = np.sqrt(np.diag(estimate.log_covariance))[1:]
-    apart = np.abs(off[1:]) - math.log1p(MARGIN)
-    level = NormalDist().inv_cdf(1.0 - CONTRADICTION / (2.0 * max(len(given) - 1, 1)))
-    bad = np.flatnonzero(apart > level * spread)
-    if len(bad):
-        rank = int(bad[np.argmax(apart[bad])]) + 1
-        raise Refused(
-            f"the log contradicts the examination curve: rank {rank + 1} was given as {given[rank]:.2f} of rank 1, and "
-            f"the log says {estimate.curve[rank]:.2f} ({estimate.low[rank]:.2f} to {estimate.high[rank]:.2f}); leave "
-            "--examination out when you fit, or find out why they differ.",
-            code="examination-contradicted",
-            file=source,
+def _unknown(within_periods: bool) -> str:
+    if within_periods:
+        return (
+            "demand changes over time and the ranker follows it, so that clicks of different days cannot be compared; "
+            "and within a day rankings hardly vary. The log does not tell how often each rank is looked at."
         )
+    return (
+        "the log does not tell how often each rank is looked at: too few documents were shown and clicked at several "
+        "ranks."
+    )
+
+
+def _code(what: str, within_periods: bool) -> str:
+    return "ranker-follows-demand" if within_periods else f"examination-{what}"
