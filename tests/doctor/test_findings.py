@@ -5,8 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from saferank.data.aggregated_log import PARTS
 from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.examination_check import examination_check
 from saferank.doctor.health import Health
+from saferank.doctor.shown_pairs import shown_pairs
 from tests.doctor.worlds import Log, Shop, aggregate, only_clicked_impressions, only_clicked_rows, simulate
 
 TRUE = Shop().examination
@@ -85,6 +88,20 @@ def test_a_ranker_that_follows_demand() -> None:
     assert follows.within_periods
     assert blocking(follows) == {"ranker-follows-demand"}
     assert blocking(health_of(Shop(ranker="nightly", drift=0.5), given=TRUE)) == {"examination-unchecked"}
+
+
+def test_rankings_drawn_at_random_within_the_day_let_it_be_estimated() -> None:
+    """Over the days together a document stands higher when it is wanted, and the curve comes out too steep."""
+    shop = Shop(ranker="nightly-random", drift=0.6, interactions=10_000)
+    log = aggregate(simulate(shop, 2))
+    health = diagnose(log, replicates=20, em=False)
+    assert health.within_periods
+    assert blocking(health) == set()
+    pooled = examination_check(log.statistics(PARTS, shown_pairs(log)), np.array(TRUE))
+    off = [np.log(one.curve[1:] / TRUE[1:]).mean() for one in (pooled, health.check)]
+    assert off[0] < -0.1
+    assert abs(off[1]) < 0.08
+    assert "examination-agrees" in codes(diagnose(log, examination=TRUE, replicates=20, em=False))
 
 
 def test_heavy_units_are_a_caution() -> None:

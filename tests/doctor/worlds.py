@@ -23,10 +23,10 @@ class Shop:
     days: int = 10
     examination: tuple[float, ...] = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3)
     relevance: tuple[float, float] = (0.05, 0.6)
-    ranker: Literal["random", "fixed", "nightly", "release"] = "random"
-    """Plackett-Luce; always the same ranking; a new noisy one each day; two rankers, one from the middle on."""
+    ranker: Literal["random", "fixed", "nightly", "nightly-random", "release"] = "random"
+    """Plackett-Luce; always the same ranking; a new one each night, noisy or Plackett-Luce; two, from the middle on."""
     temperature: float = 0.3
-    """Of the random ranker."""
+    """Of Plackett-Luce."""
     drift: float = 0.0
     """Standard deviation of log relevance over the days; the nightly ranker sorts by yesterday's, and noise."""
     stop: float = 0.0
@@ -59,14 +59,14 @@ def simulate(shop: Shop, seed: int) -> Log:
     query = rng.choice(shop.queries, n, p=traffic / traffic.sum())
     day = np.sort(rng.integers(0, shop.days, n))
     noise = np.zeros((n, shop.documents))
-    if shop.ranker == "random":
+    if shop.ranker in ("random", "nightly-random"):
         noise = rng.gumbel(0, shop.temperature, (n, shop.documents))
     elif shop.ranker == "nightly":
         noise = rng.normal(0, 0.3, (shop.days, *relevance.shape))[day, query]
     elif shop.ranker == "release":
         noise = rng.normal(0, 0.3, (2, *relevance.shape))[(day >= shop.days // 2).astype(int), query]
         noise = noise + rng.gumbel(0, shop.temperature, noise.shape)
-    yesterday = by_day[day, query] if shop.ranker == "nightly" else relevance[query]
+    yesterday = by_day[day, query] if shop.ranker.startswith("nightly") else relevance[query]
     ranking = np.argsort(-(np.log(yesterday) + noise), axis=1)[:, :ranks]
     chance = np.take_along_axis(by_day[day + 1, query], ranking, 1)
     if shop.tastes:
