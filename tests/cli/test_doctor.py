@@ -121,7 +121,7 @@ def test_options(log: Path, tmp_path: Path) -> None:
     table = pq.read_table(log)
     pq.write_table(table.rename_columns(["impression_id", "query_id", "document_id", "position", "clicked"]), log)
     said = call(log, "--column", "click=clicked", "--examination", "inverse-rank:3", "--no-rankings", "--out", out)
-    assert "the log says otherwise: rank 2 is given as 0.12 of rank 1" in words(said)
+    assert "The log contradicts the examination given: rank 2 is given as 0.12 of rank 1" in words(said)
     assert "rankings a query not counted" in words(said)
     said = call(log, "--column", "click=clicked", "--examination", "1", "--out", out)
     assert "Rankings vary" in said

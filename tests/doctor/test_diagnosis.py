@@ -69,7 +69,8 @@ def test_a_log_that_never_varies() -> None:
     assert health.level == "bad"
     given = diagnose(aggregated(fixed, cutoff=2), examination=[0.8, 0.4])
     assert given.effective is not None
-    assert said(given, "Examination is taken as given; the log does not contradict it.").level == "good"
+    unchecked = said(given, "The examination given cannot be checked")
+    assert (unchecked.level, unchecked.code, unchecked.blocks) == ("bad", "examination-unchecked", True)
     assert said(given, "clicks are worth").level == "bad"  # 300, and nothing held out to prove by
 
 
@@ -77,10 +78,10 @@ def test_examination_given_against_the_log(healthy: Health) -> None:
     interactions = random_interactions(120, 60, examination=EXAMINATION)
     health = diagnose(aggregated(interactions, cutoff=3), examination=[1.0, 0.9, 0.25])
     assert healthy.given is None
-    doubted = said(
-        health, "Examination is taken as given, but the log says otherwise: rank 2 is given as 0.90 of rank 1"
-    )
-    assert doubted.level == "caution"
+    doubted = said(health, "The log contradicts the examination given: rank 2 is given as 0.90 of rank 1")
+    assert (doubted.level, doubted.code, doubted.blocks) == ("bad", "examination-contradicted", True)
+    agreed = diagnose(aggregated(interactions, cutoff=3), examination=[0.8, 0.4, 0.2])
+    assert said(agreed, "The examination given agrees with the log").code == "examination-agrees"
     assert f"estimated as {health.harvested.curve[1]:.2f} (" in doubted.text
     np.testing.assert_array_equal(health.examination, [1.0, 0.9, 0.25])
     blind = diagnose(aggregated(interactions, cutoff=3), examination=[0.0, 0.9, 0.25])

@@ -23,10 +23,10 @@ class Shop:
     days: int = 10
     examination: tuple[float, ...] = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3)
     relevance: tuple[float, float] = (0.05, 0.6)
-    ranker: Literal["random", "fixed", "nightly", "release"] = "random"
-    """Plackett-Luce; always the same ranking; a new noisy one each day; two rankers, one from the middle on."""
+    ranker: Literal["random", "fixed", "nightly", "nightly-random", "release"] = "random"
+    """Plackett-Luce; always the same ranking; a new one each night, noisy or Plackett-Luce; two, from the middle on."""
     temperature: float = 0.3
-    """Of the random ranker."""
+    """Of Plackett-Luce."""
     drift: float = 0.0
     """Standard deviation of log relevance over the days; the nightly ranker sorts by yesterday's, and noise."""
     stop: float = 0.0
@@ -59,14 +59,14 @@ def simulate(shop: Shop, seed: int) -> Log:
     query = rng.choice(shop.queries, n, p=traffic / traffic.sum())
     day = np.sort(rng.integers(0, shop.days, n))
     noise = np.zeros((n, shop.documents))
-    if shop.ranker == "random":
+    if shop.ranker in ("random", "nightly-random"):
         noise = rng.gumbel(0, shop.temperature, (n, shop.documents))
     elif shop.ranker == "nightly":
         noise = rng.normal(0, 0.3, (shop.days, *relevance.shape))[day, query]
     elif shop.ranker == "release":
         noise = rng.normal(0, 0.3, (2, *relevance.shape))[(day >= shop.days // 2).astype(int), query]
         noise = noise + rng.gumbel(0, shop.temperature, noise.shape)
-    yesterday = by_day[day, query] if shop.ranker == "nightly" else relevance[query]
+    yesterday = by_day[day, query] if shop.ranker.startswith("nightly") else relevance[query]
     ranking = np.argsort(-(np.log(yesterday) + noise), axis=1)[:, :ranks]
     chance = np.take_along_axis(by_day[day + 1, query], ranking, 1)
     if shop.tastes:
@@ -116,26 +116,25 @@ def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **mani
     rest, document = np.divmod(rest, documents)
     rest, query = np.divmod(rest, 10_000)
     which, period = np.divmod(rest, 1000)
-    parts = np.array(["train", "certify"])
+    parts = ["train", "certify"]
     shown, clicked = np.bincount(place), np.bincount(place, log.click[i, k])
-    impressions = [parts[which], period, _names("q", query), _names("d", document), rank + 1, shown, clicked]
-    sets = [sorted(f"d{d}" for d in log.ranking[one][log.click[one]]) for one in np.flatnonzero(rows)]
+    impressions = [_names(parts, which), period, _names("q", query), _names("d", document), rank + 1, shown, clicked]
     chosen = np.flatnonzero(rows)
-    units = None if unit is None else [f"u{one}" for one in unit[chosen]]
+    no_text = pa.nulls(len(chosen), pa.string())
     patterns = [
-        parts[part[chosen]],
+        _names(parts, part[chosen]),
         day[chosen],
-        pa.nulls(len(chosen), pa.string()),
-        units if units is not None else pa.nulls(len(chosen), pa.string()),
+        no_text,
+        no_text if unit is None else _names("u", unit[chosen]),
         _names("q", log.query[chosen]),
-        sets,
+        _clicked(log, chosen),
         pa.nulls(len(chosen), pa.list_(pa.float64())),
         np.ones(len(chosen), np.int64),
     ]
     sample = [
-        parts[part[i]],
+        _names(parts, part[i]),
         day[i],
-        pa.nulls(len(i), pa.string()) if unit is None else [f"u{one}" for one in unit[i]],
+        pa.nulls(len(i), pa.string()) if unit is None else _names("u", unit[i]),
         i,
         _names("q", log.query[i]),
         _names("d", log.ranking[i, k]),
@@ -144,10 +143,7 @@ def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **mani
     ]
     made = {
         name: pa.table(
-            {
-                field.name: pa.array(values, field.type) if not isinstance(values, pa.Array) else values
-                for field, values in zip(SCHEMAS[name], columns, strict=True)
-            },
+            [pa.array(column).cast(field.type) for field, column in zip(SCHEMAS[name], columns, strict=True)],
             schema=SCHEMAS[name],
         )
         for name, columns in (("impressions", impressions), ("patterns", patterns), ("sample", sample))
@@ -157,5 +153,17 @@ def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **mani
     return AggregatedLog(made["impressions"], made["patterns"], {**about, **manifest}, None, made["sample"])
 
 
-def _names(letter: str, numbers: Array) -> list[str]:
-    return [f"{letter}{number}" for number in numbers]
+def _names(names: str | list[str], numbers: Array) -> pa.Array:
+    """Texts for numbers: a letter with each number, or the names that the numbers count."""
+    texts = [f"{names}{one}" for one in range(int(numbers.max(initial=0)) + 1)] if isinstance(names, str) else names
+    return pa.array(texts, pa.string()).take(pa.array(numbers))
+
+
+def _clicked(log: Log, chosen: Array) -> pa.Array:
+    """The sorted ids of the documents that each of the chosen interactions clicked."""
+    i, k = np.nonzero(log.click[chosen])
+    document = log.ranking[chosen][i, k]
+    names = np.array([f"d{one}" for one in range(int(log.ranking.max()) + 1)])
+    document = document[np.lexsort((np.argsort(np.argsort(names))[document], i))]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(i, minlength=len(chosen)))])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _names("d", document))

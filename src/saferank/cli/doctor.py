@@ -56,8 +56,9 @@ def doctor(
     """Tell whether a click log is fit to learn from, and what to log differently.
 
     How much there is, how random the rankings were, what was never shown, how
-    position bends the clicks, and how small a gain the log could prove. Ends with
-    exit code 0 whatever it finds: it informs, [bold]certify[/bold] decides.
+    position bends the clicks, whether demand, ranker, users or bots break what a
+    verdict rests on, and how small a gain the log could prove. Ends with exit
+    code 0 whatever it finds: it informs, [bold]certify[/bold] decides.
 
     [cyan]saferank doctor log.parquet --features features.parquet[/cyan]
     """
@@ -107,7 +108,11 @@ def screen(health: Health) -> RenderableType:
     parts.append(_sizes(health))
     if health.traffic.clicks:
         parts.append(_ranks(health))
-    return Group(*parts, _findings(health))
+    parts.append(_findings(health))
+    if health.blocking:
+        codes = ", ".join(one.code for one in health.blocking)
+        parts.append(Text(f"No verdict is possible from this log: {codes}.", style="bold red"))
+    return Group(*parts)
 
 
 def _sizes(health: Health) -> Table:
@@ -122,6 +127,9 @@ def _sizes(health: Health) -> Table:
         ("entropy at rank 1", "unknown" if varied.top_entropy is None else f"{varied.top_entropy:.2f} bits"),
         ("rankings a query", "not counted" if varied.rankings is None else f"{varied.rankings:.1f}"),
     ]
+    if health.periods:
+        cells.append(("demand over time", "changes" if health.demand.significant else "steady"))
+        cells.append(("ranker over time", "changes" if health.ranker.significant else "steady"))
     if health.effective is not None:
         cells.append(("effective clicks", f"{health.effective.by_clicks:,.0f}"))
     if health.coverage is not None:

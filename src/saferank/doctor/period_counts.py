@@ -28,6 +28,11 @@ class PeriodCounts:
     ranks: int
     periods: int
 
+    def of(self, chosen: NDArray[np.bool_]) -> PeriodCounts:
+        """Return the entries that a mask chooses."""
+        names = ("document", "query", "rank", "period", "shown", "clicked")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+
     def in_blocks(self, blocks: int) -> PeriodCounts:
         """Return the counts over so many stretches of consecutive periods with about as much shown in each."""
         before = np.cumsum(np.bincount(self.period, self.shown, self.periods)) - 1

@@ -230,7 +230,9 @@ def _cells(sample: SampledImpressions, ranks: int, *, by_period: bool) -> NDArra
     key: NDArray[np.int64] = sample.document * ranks + sample.rank
     if not by_period:
         return key
-    return np.unique(key * (int(sample.period.max()) + 1) + sample.period, return_inverse=True)[1]
+    key = key * (int(sample.period.max()) + 1) + sample.period
+    numbers: NDArray[np.int64] = np.unique(key, return_inverse=True)[1]
+    return numbers
 
 
 def _centred(values: NDArray[np.float64], cell: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

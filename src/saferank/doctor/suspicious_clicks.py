@@ -16,9 +16,9 @@ SHORTEST = 3
 SIGNIFICANT = 4.0
 FEW_EXPECTED = 20.0
 """Impressions without a click that must be expected before their absence says anything."""
-MISSING_BELOW = 0.1
+MISSING_BELOW = 0.03
 """Impressions without a click, relative to what independent clicks would leave, below which they were left out. Users
-who stop after a click leave fewer than independent ones, but hardly ten times fewer."""
+who stop after a click may leave ten times fewer than independent ones."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def suspicious_clicks(
     per_rank = statistics.shown.sum(axis=0)
     interactions = max(statistics.total_interactions, 1)
     if sample is None:
-        # lists that end early show less at lower ranks, never more
-        gaps = max(float(np.diff(per_rank, prepend=interactions).max(initial=0)), 0.0) / interactions
+        # every list has a first rank; those that end early show less at lower ranks, never more
+        gaps = max(interactions - int(per_rank[0]), int(np.diff(per_rank).max(initial=0)), 0) / interactions
         rates = statistics.clicked.sum(axis=0) / interactions
         expected = interactions * float(np.prod(1.0 - np.minimum(rates, 1.0)))
     else:
@@ -115,8 +115,8 @@ def all_clicked(sample: SampledImpressions, rate: NDArray[np.float64]) -> AllCli
     Expected is the larger of two numbers, for each length L of a list: what independent clicks at the given rates
     would make, and f(L-1)^2 / f(L-2), with f(m) the impressions with m clicks. The number of clicks of independent
     ones is log-concave, so that f(L) is smaller than that by a factor of at least 2 (Newton's inequality), which
-    leaves room for users some of whom click more than others. Bots stand out, because hardly any user clicks on all
-    but one. None if no list has three documents.
+    leaves room for users some of whom click more than others. Bots stand out where few users click on all but one: in
+    lists of three on which most is clicked they cannot be told from eager users. None if no list has three documents.
     """
     lengths = np.diff(sample.offsets)
     clicks = sample.sums(sample.click).astype(np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from saferank import __version__
 from saferank.reporting.doctor_charts import curve_chart, traffic_chart
-from saferank.reporting.page import charts, figure, finding, items, page, table, tiles, write_page
+from saferank.reporting.page import charts, figure, finding, items, page, paragraph, table, tiles, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +31,7 @@ def doctor_page(health: Health) -> str:
     body = [
         f"<h1>{HEADLINES[health.level]}</h1>",
         f'<p class="soft source">{escape(health.source)}{period}. Top {health.cutoff} ranks.</p>',
+        *blocked(health),
         *(finding(one.level, one.text, one.remedy) for one in health.findings),
         tiles(_tiles(health)),
         charts(
@@ -43,6 +44,8 @@ def doctor_page(health: Health) -> str:
         ),
         "<h2>By rank</h2>",
         table(*_by_rank(health)),
+        "<h2>What was tested</h2>",
+        table(("test", "deviate", "size", "rests on"), _tests(health)),
         "<h2>All numbers</h2>",
         table(("", "value"), _numbers(health)),
         *_doubts(health),
@@ -51,6 +54,12 @@ def doctor_page(health: Health) -> str:
         "each document; moved: documents shown at several ranks, and clicked.</p>",
     ]
     return page("saferank doctor", body)
+
+
+def blocked(health: Health) -> Iterable[str]:
+    """Say that no verdict can be given, if so, and why, by the codes of the findings."""
+    if health.blocking:
+        yield paragraph(f"No verdict is possible from this log: {', '.join(one.code for one in health.blocking)}.")
 
 
 def write_doctor_page(health: Health, path: str | Path) -> None:
@@ -125,11 +134,51 @@ def _numbers(health: Health) -> Iterable[tuple[str, str]]:
         yield "interactions of such queries", f"{coverage.interactions_without_features:.1%}"
         yield "queries with features that the log lacks", f"{coverage.queries_without_log:,}"
         yield "shown pairs without features", f"{coverage.pairs_without_features:,}"
+    odd = health.suspicious
+    yield "interactions without a click", f"{odd.without_click:,}"
+    yield "interactions without a click, if clicks were independent", f"{odd.without_click_expected:,.0f}"
+    if odd.units is not None:
+        yield "units (users or sessions)", f"{odd.units.units:,}"
+        yield "interactions of the largest unit", f"{odd.units.largest:.1%}"
+        yield "clicks of the hundredth of the units that clicks most", f"{odd.units.clicks_of_top:.1%}"
     if effective is not None:
         yield "effective clicks, half-way to random rankings", f"{effective.halfway_to_random:,.0f}"
         yield "effective clicks, sorted by clicks", f"{effective.by_clicks:,.0f}"
         if effective.provable_gain is not None:
             yield "gain in clicks that can be proven, sorted by clicks", f"{effective.provable_gain:.1%}"
+
+
+def _tests(health: Health) -> Iterable[tuple[str, str, str, str]]:
+    """Each test as a normal deviate (beyond about 4 it is not chance), with the size of what it found."""
+    clicks, check, odd = health.position_based, health.check, health.suspicious
+    for name, drift, what in (
+        ("click-through of a document at a rank changes over time", health.demand, "documents at a rank"),
+        ("the ranker changes over time", health.ranker, "ranks of a query"),
+    ):
+        yield name, f"{drift.z:+.1f}" if drift.cells else "unknown", f"{drift.size:.0%}", f"{drift.cells:,} {what}"
+    for name, misfit, what in (
+        ("clicks depend on what stands above", clicks.context, "rows"),
+        ("clicks of an impression depend on each other", clicks.stop, "pairs of rows"),
+        ("good and poor documents fall differently with rank", clicks.trust, "documents that moved"),
+    ):
+        known = np.isfinite(misfit.error)
+        size = f"{misfit.size:+.0%}" if known else "-"
+        yield name, f"{misfit.z:+.1f}" if known else "unknown", size, f"{misfit.rests_on:,} {what}"
+    if health.given is not None:
+        yield (
+            "the examination given is not that of the log",
+            f"{check.z:+.1f}",
+            check.status,
+            (f"{check.documents:,} documents that moved"),
+        )
+    if odd.all_clicked is not None:
+        bots = odd.all_clicked
+        yield (
+            "everything is clicked",
+            f"{bots.z:+.1f}",
+            f"{max(bots.share, 0.0):.1%}",
+            f"{bots.impressions:,} impressions",
+        )
 
 
 def _doubts(health: Health) -> Iterable[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from saferank.certification.changes import Changes, DocumentChange
 from saferank.doctor.health import Health
 from saferank.reporting.doctor_charts import curve_chart, traffic_chart
-from saferank.reporting.doctor_page import HEADLINES
+from saferank.reporting.doctor_page import HEADLINES, blocked
 from saferank.reporting.page import beside, charts, figure, finding, paragraph, section, table, tiles
 from saferank.reporting.report_charts import examination_chart, moved_chart, moves_chart
 
@@ -88,6 +88,7 @@ def health_section(health: Health) -> str:
         "health",
         "Health of the log",
         paragraph(f"{HEADLINES[health.level]} `saferank doctor` tells more."),
+        *blocked(health),
         *(finding(one.level, one.text, one.remedy) for one in health.findings),
         beside(
             figure(traffic_chart(health), "Few interactions a query leave its exposure and its relevances a guess."),

@@ -1,0 +1,93 @@
+"""Steady logs give deviates like a normal one's; changes are found, and where they are."""
+
+import numpy as np
+import pytest
+
+from saferank.data.aggregated_log import Places
+from saferank.doctor.drift import Drift, demand_drift, ranker_follows_demand, ranker_moved
+from saferank.doctor.period_counts import PeriodCounts, period_counts, within_periods
+from saferank.doctor.shown_pairs import shown_pairs
+from tests.doctor.worlds import Shop, aggregate, simulate
+
+
+def counted(shop: Shop, seed: int) -> PeriodCounts:
+    log = aggregate(simulate(shop, seed))
+    pairs = shown_pairs(log)
+    return period_counts(log, pairs, Places(pairs))
+
+
+def steady(seed: int) -> PeriodCounts:
+    """20 cells of rates from 0.1 to 0.9, with 0 to 8 shown on each of six days."""
+    rng = np.random.default_rng(seed)
+    shown = rng.integers(0, 9, (20, 6))
+    clicked = rng.binomial(shown, np.linspace(0.1, 0.9, 20)[:, None])
+    cell, day = np.nonzero(shown)
+    return PeriodCounts(cell, cell // 5, np.zeros_like(cell), day, shown[cell, day], clicked[cell, day], 1, 6)
+
+
+def test_steady_demand_gives_a_standard_deviate() -> None:
+    found = np.array([demand_drift(steady(seed)).z for seed in range(1_000)])
+    # the larger of two deviates that go together
+    assert 0.0 < found.mean() < 0.7
+    assert 0.7 < found.std() < 1.1
+    assert np.quantile(found, 0.995) < 3.3
+
+
+@pytest.mark.parametrize("ranker", ["random", "fixed"])
+def test_a_steady_ranker_is_left_alone(ranker: str) -> None:
+    shop = Shop(ranker=ranker, interactions=1_500)  # type: ignore[arg-type]
+    found = [ranker_moved(counted(shop, seed)) for seed in range(20)]
+    assert max(one.z for one in found) < 3.0
+    assert all(one.boundary is None and one.size == 0.0 for one in found)
+
+
+def test_a_nightly_ranker_moves_and_follows_demand() -> None:
+    still = counted(Shop(ranker="nightly"), 1)
+    assert not demand_drift(still).significant
+    ranker = ranker_moved(still)
+    assert ranker.z > 20.0
+    assert ranker.size > 0.5  # the same ranking all day, another one the next
+    assert not ranker_follows_demand(demand_drift(still), ranker)
+    drifting = counted(Shop(ranker="nightly", drift=0.5), 1)
+    demand = demand_drift(drifting)
+    assert ranker_follows_demand(demand, ranker_moved(drifting))
+    assert 0.1 < demand.size < 0.6
+
+
+def test_the_day_of_a_release_is_named() -> None:
+    assert [ranker_moved(counted(Shop(ranker="release", days=8), seed)).boundary for seed in range(3)] == [4, 4, 4]
+
+
+def test_how_much_demand_drifts() -> None:
+    """Relative click-through of each day is 0.5 or 1.5, at random: a deviation of 0.5."""
+    rng = np.random.default_rng(0)
+    cell, day = (index.ravel() for index in np.indices((200, 10)))
+    shown = np.full(len(cell), 30)
+    clicked = rng.binomial(30, 0.2 * rng.choice([0.5, 1.5], len(cell)))
+    found = demand_drift(PeriodCounts(cell, cell // 5, np.zeros_like(cell), day, shown, clicked, 1, 10))
+    assert found.size == pytest.approx(0.5, rel=0.1)
+    assert (found.cells, found.repeated) == (200, 1.0)
+
+
+def test_one_period_says_nothing() -> None:
+    counts = counted(Shop(days=1, interactions=300), 0)
+    assert demand_drift(counts) == ranker_moved(counts) == Drift(0.0, 0.0, 0, 0.0)
+
+
+def test_within_periods_each_day_of_a_query_is_a_query() -> None:
+    log = aggregate(simulate(Shop(days=3, queries=4, interactions=200), 0))
+    pairs = shown_pairs(log)
+    places = Places(pairs)
+    counts = period_counts(log, pairs, places)
+    strata = within_periods(log, counts, places)
+    assert strata.total_interactions == 200
+    assert strata.queries == 12
+    days = counts.query * 3 + counts.period
+    np.testing.assert_array_equal(
+        np.add.reduceat(strata.clicks, strata.offsets[:-1]), np.bincount(days, counts.clicked)
+    )
+    moved = (np.count_nonzero(strata.shown, axis=1) >= 2).sum()
+    cells = {(d, p): set[int]() for d, p in zip(counts.document, counts.period, strict=True)}
+    for document, period, rank in zip(counts.document, counts.period, counts.rank, strict=True):
+        cells[document, period].add(rank)
+    assert moved == sum(len(ranks) >= 2 for ranks in cells.values())

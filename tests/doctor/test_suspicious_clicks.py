@@ -1,0 +1,80 @@
+"""Garbage is found, users are not taken for it."""
+
+import numpy as np
+import pytest
+
+from saferank.data.aggregated_log import PARTS, Places
+from saferank.doctor.sampled_impressions import sampled_impressions
+from saferank.doctor.shown_pairs import shown_pairs
+from saferank.doctor.suspicious_clicks import SuspiciousClicks, suspicious_clicks, units_of
+from tests.doctor.worlds import Log, Shop, aggregate, only_clicked_impressions, only_clicked_rows, simulate
+
+SHORT = (1.0, 0.8, 0.65)
+
+
+def found_in(log: Log, *, sampled: bool = True) -> SuspiciousClicks:
+    made = aggregate(log)
+    pairs = shown_pairs(made)
+    sample = sampled_impressions(made, Places(pairs)) if sampled else None
+    without = sum(
+        n
+        for n, clicked in zip(
+            made.patterns["interactions"].to_pylist(), made.patterns["clicked"].to_pylist(), strict=True
+        )
+        if not clicked
+    )
+    return suspicious_clicks(made.statistics(PARTS, pairs), without, sample)
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_what_was_not_clicked_is_missing(sampled: bool) -> None:
+    log = simulate(Shop(interactions=1_500), 0)
+    clean = found_in(log, sampled=sampled)
+    assert not clean.every_row_clicked
+    assert clean.rows_missing == 0.0
+    assert not clean.clickless_missing
+    assert clean.without_click == (~log.click.any(axis=1)).sum()
+    assert clean.without_click == pytest.approx(clean.without_click_expected, rel=0.15)
+    rows = found_in(only_clicked_rows(log), sampled=sampled)
+    assert rows.every_row_clicked
+    assert rows.rows_missing > 0.1
+    assert found_in(only_clicked_impressions(log), sampled=sampled).clickless_missing
+
+
+@pytest.mark.parametrize(
+    "shop",
+    [Shop(), Shop(tastes=0.7), Shop(ranks=3, examination=SHORT), Shop(ranks=3, examination=SHORT, tastes=0.7)],
+)
+def test_users_are_no_bots(shop: Shop) -> None:
+    for seed in range(5):
+        bots = found_in(simulate(shop, seed)).all_clicked
+        assert bots is not None
+        assert not bots.significant
+
+
+@pytest.mark.parametrize(("share", "ranks"), [(0.02, 6), (0.1, 6), (0.1, 3)])
+def test_bots(share: float, ranks: int) -> None:
+    shop = Shop(bots=share, ranks=ranks, examination=Shop().examination[:ranks], relevance=(0.02, 0.3))
+    bots = found_in(simulate(shop, 0)).all_clicked
+    assert bots is not None
+    assert bots.significant
+    assert bots.share == pytest.approx(share, rel=0.4)
+    assert bots.impressions == 5_000
+
+
+def test_lists_of_two_are_often_clicked_whole() -> None:
+    assert found_in(simulate(Shop(ranks=2, examination=(1.0, 0.8)), 0)).all_clicked is None
+
+
+def test_units() -> None:
+    unit = np.repeat(np.arange(200), 2)
+    even = units_of(unit, np.ones(400, np.int64), np.ones(400, np.int64))
+    assert (even.units, even.largest, even.clicks_of_top) == (200, 1 / 200, 2 / 200)
+    assert not even.heavy
+    large = units_of(np.append(unit, [7, -1]), np.append(np.ones(400, np.int64), [50, 900]), np.ones(402, np.int64))
+    assert large.largest == pytest.approx(52 / 450)  # rows without a unit do not count
+    assert large.heavy
+    clicks = np.where(unit < 2, 200, 1)
+    assert units_of(unit, np.ones(400, np.int64), clicks).heavy
+    few = units_of(np.arange(10), np.ones(10, np.int64), np.ones(10, np.int64))
+    assert not few.heavy  # a tenth each
