@@ -1,140 +1,403 @@
-"""The certificate: how often it errs, how much data it needs, and what it costs.
+"""The certificate: how often it errs in which world, how much data it needs, and what it costs.
 
-Coverage: logs drawn in worlds whose truth is known and where the new policy is no better; the share in which each bound
-says DEPLOY must not exceed delta. Power: the paper's setting, a policy that is truly 5% better; the interactions at
-which each bound says DEPLOY in four of five logs. Cost: bounds as the patterns of 10^8 interactions grow in number.
+Worlds: shops whose truth is known, drawn again and again; the share of logs with a false DEPLOY and with a lower bound
+above the truth must not exceed delta wherever a promise is made, clean logs must not be refused, and a better ranker
+must pass. Bounds: worlds whose every outcome is enumerated. Power: the paper's setting; the interactions at which each
+bound decides in four of five logs. Cost: bounds as the patterns of 10^8 interactions grow in number.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import os
 import sys
 import time
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
-from saferank.certification.betting import betting, condense, log_capital, planned_bets, spread_bets
 from saferank.certification.bounds import BOUNDS
+from saferank.certification.certify import CertifySettings, certify
+from saferank.certification.checks import Refused
+from saferank.certification.betting import condense
 from saferank.certification.differences import Differences, paired_differences
+from saferank.certification.new_ranker import NewRanker
+from saferank.certification.one_look import is_above
+from saferank.data.aggregated_log import AggregatedLog
 from saferank.data.click_patterns import ClickPatterns
 from saferank.data.dataset import load_dataset
-from saferank.experiments.world import World, make_world, prepare
+from saferank.experiments import world as paper
 from saferank.plackett_luce import exposure
 from saferank.simulation.simulate import simulate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.certification import worlds
+from tests.shop_log import ShopLog
+from tests.shops import (
+    Bots,
+    Cascade,
+    Ranker,
+    Tastes,
+    TrustBias,
+    World,
+    changed_once,
+    learned,
+    make_shop,
+    nightly,
+    noisy,
+    with_rows,
+)
 
 DELTA = 0.05
-PLANNED = "betting, planned"
-"""Betting with the number of interactions and the variance guessed beforehand: what `saferank certify` does."""
+SHOPS = 20
+"""Different shops of a world; its logs take turns."""
+CHUNK = 25
+"""Logs of one task."""
+Generator = np.random.Generator
 
 
-def says_deploy(name: str, differences: Differences, variance: float) -> bool:
-    if name in ("betting", PLANNED):
-        bets = spread_bets()
-        if name == PLANNED:
-            bets = planned_bets(differences.interactions, variance, differences.low, DELTA)
-        return log_capital(differences, 0.0, bets) >= math.log(1.0 / DELTA)
+@dataclass(frozen=True)
+class Case:
+    """A kind of world, what is certified in it, and whether `certify` promises anything there."""
+
+    name: str
+    make: Callable[[Generator], World]
+    promise: bool = True
+    """Whether false DEPLOYs and violated bounds have to stay below delta, among the verdicts that are given."""
+    clean: bool = True
+    """Whether nothing is wrong with the log, so that it must not be refused."""
+    null: str = "learned"
+    """What is certified: `learned` by clicks from the same log, `no better` than the ranker that made it, or `fit`."""
+    interactions: int = 4000
+    units: bool = False
+    split: str = "impression"
+    known: bool = False
+    given: float | None = None
+    """Power of an examination curve that is given; the truth is 1."""
+    trust: bool = False
+    missing: int = 0
+    """The most shown document of every so many queries has no features."""
+
+
+def plackett_luce(**shop: Any) -> Callable[[Generator], World]:
+    def make(rng: Generator) -> World:
+        made = make_shop(rng, **shop)
+        return World(made, noisy(made, rng))
+
+    return make
+
+
+def with_users(users: Any) -> Callable[[Generator], World]:
+    return lambda rng: replace(plackett_luce()(rng), users=users)
+
+
+def deterministic(rng: Generator) -> World:
+    shop = make_shop(rng)
+    return World(shop, noisy(shop, rng, noise=0.3, sampled=False))
+
+
+def every_night(drift: float) -> Callable[[Generator], World]:
+    def make(rng: Generator) -> World:
+        shop = make_shop(rng, days=10, drift=drift)
+        return World(shop, nightly(shop, rng))
+
+    return make
+
+
+def once(rng: Generator) -> World:
+    shop = make_shop(rng)
+    return World(shop, changed_once(shop, noisy(shop, rng), noisy(shop, rng), 4))
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("rankings drawn, scores known", plackett_luce(), null="no better", known=True),
+        Case("rankings drawn, exposure counted", plackett_luce(), null="no better"),
+        Case("counted, learned from the same log", plackett_luce()),
+        Case("the same, 1,000 interactions", plackett_luce(), interactions=1000),
+        Case("heavy-tailed traffic", plackett_luce(queries=100, zipf=1.2)),
+        Case("flatter examination", plackett_luce(power=0.5)),
+        Case("users repeat, --unit", with_users(Tastes()), units=True, split="unit"),
+        Case("users repeat, no --unit", with_users(Tastes()), promise=False),
+        Case("unseen queries, split by query", plackett_luce(queries=200), null="no better", split="query"),
+        Case("ranker changed once", once),
+        Case("retrained every night", every_night(0.0), interactions=12_000),
+        Case("every night, demand drifts a little", every_night(0.3), clean=False, interactions=12_000),
+        Case("every night, demand drifts", every_night(0.6), clean=False, interactions=12_000),
+        Case("wrong curve given, rankings drawn", plackett_luce(), clean=False, given=2.0),
+        Case("wrong curve given, fixed ranker", deterministic, clean=False, given=2.0, null="no better"),
+        Case("the same, trusted", deterministic, promise=False, clean=False, given=2.0, trust=True, null="no better"),
+        Case("cascade users", with_users(Cascade()), clean=False),
+        Case("trust bias", with_users(TrustBias()), clean=False),
+        Case("10% bots", with_users(Bots()), clean=False),
+        Case("features missing, every 2nd query", plackett_luce(), clean=False, missing=2),
+        Case("features missing, every 20th query", plackett_luce(), missing=20),
+        Case("a fitted model in the loop", plackett_luce(queries=100), null="fit"),
+    )
+}
+
+
+@cache
+def world_of(name: str, shop: int) -> World:
+    return CASES[name].make(np.random.default_rng([list(CASES).index(name), shop]))
+
+
+@cache
+def tuned(name: str, shop: int, by: float) -> Ranker | None:
+    """A ranker that is better by this share, or no better for 0; None if there is none."""
+    world, rng = world_of(name, shop), np.random.default_rng([7, shop])
+    try:
+        return world.no_better(rng) if by == 0.0 else world.better(by, rng, noise=0.5)
+    except ValueError:
+        return None
+
+
+def outcome(name: str, number: int, better: bool) -> dict[str, Any] | None:
+    """Draw one log and certify on it."""
+    case, shop = CASES[name], number % SHOPS
+    world = world_of(name, shop)
+    rng = np.random.default_rng([list(CASES).index(name), number, 1])
+    drawn = world.draw(case.interactions, rng)
+    log = drawn.aggregated(rng, units=case.units, split=case.split)
+    data = world.shop.data()
+    kept = _kept(drawn, case.missing)
+    if better:
+        ranker = tuned(name, shop, 0.1)
+    elif case.null == "no better":
+        ranker = tuned(name, shop, 0.0)
+    else:
+        ranker = fitted(world, log, number) if case.null == "fit" else learned(world.shop, log)
+    if ranker is None:
+        return None
+    served = ranker.without(kept)
+    new = NewRanker(with_rows(data, kept), ranker.flat[kept], complete=True)
+    given = None if case.given is None else np.arange(1.0, world.shop.cutoff + 1.0) ** -case.given
+    settings = CertifySettings(delta=DELTA, trust_examination=case.trust, details=False)
+    scores = world.logging.flat[kept] if case.known else None
+    truth = world.improvement(served)
+    try:
+        found = certify(new, log, settings, examination=given, logging_scores=scores)
+    except Refused as refused:
+        return {"refused": refused.code}
+    return {
+        "verdict": found.verdict.value,
+        "truth": truth / world.logging_utility,
+        "false": found.verdict.value == "DEPLOY" and truth < 0.0,
+        "violated": found.lower > truth,
+        "above": found.upper < truth,
+    }
+
+
+def fitted(world: World, log: AggregatedLog, seed: int) -> Ranker:
+    """What `saferank fit` learns from the log and features that know the relevance with noise."""
+    from saferank.safe_ranker import SafeRanker
+
+    data = world.shop.features(np.random.default_rng([9, seed % SHOPS]))
+    ranker = SafeRanker(method="exposure-ips", scorer="linear", log1p=False, learning_rate=0.02, epochs=10, seed=seed)
+    scores = ranker.fit(log, data).predict(data)
+    return Ranker(scores.reshape(world.shop.queries, world.shop.documents))
+
+
+def _kept(drawn: ShopLog, missing: int) -> NDArray[np.bool_]:
+    kept = np.ones(drawn.shop.queries * drawn.shop.documents, np.bool_)
+    if missing:
+        shown = np.zeros((drawn.shop.queries, drawn.shop.documents), np.int64)
+        np.add.at(shown, (np.repeat(drawn.query, drawn.shop.cutoff), drawn.ranking.ravel()), 1)
+        for query in range(0, drawn.shop.queries, missing):
+            kept[query * drawn.shop.documents + int(shown[query].argmax())] = False
+    return kept
+
+
+def task(name: str, better: bool, first: int, last: int) -> tuple[str, bool, list[dict[str, Any]]]:
+    found = [outcome(name, number, better) for number in range(first, last)]
+    return name, better, [one for one in found if one is not None]
+
+
+def show_worlds(console: Console, logs: int, better_logs: int, fits: int, processes: int, results: Path | None) -> bool:
+    """Draw the logs, those that an earlier run left in `results` excepted; return whether every promise was kept."""
+    done: dict[tuple[str, bool, int], list[dict[str, Any]]] = {}
+    if results is not None and results.exists():
+        for line in results.read_text().splitlines():
+            name, better, first, found = json.loads(line)
+            done[name, better, first] = found
+    wanted = []
+    for name, case in CASES.items():
+        for better in (False, True):
+            number = (fits if case.null == "fit" else logs) if not better else min(better_logs, logs)
+            wanted += [(name, better, first, min(first + CHUNK, number)) for first in range(0, number, CHUNK)]
+    begin = time.perf_counter()
+    with ProcessPoolExecutor(processes) as pool:
+        left = [one for one in wanted if one[:3] not in done]
+        futures = {one: pool.submit(task, *one) for one in left}
+        for one in track(left, "worlds", console=Console(stderr=True)):
+            _, _, found = futures[one].result()
+            done[one[:3]] = found
+            if results is not None:
+                with results.open("a") as file:
+                    file.write(json.dumps([*one[:3], found]) + "\n")
+    seconds = time.perf_counter() - begin
+    return _worlds_table(console, [one[:3] for one in wanted], done, seconds)
+
+
+def _worlds_table(
+    console: Console, wanted: list[tuple[str, bool, int]], done: dict[tuple[str, bool, int], Any], seconds: float
+) -> bool:
+    table = Table(
+        title=f"Worlds: certify at delta = {DELTA}, {SHOPS} shops each; DEPLOY of a ranker that is 10% better"
+    )
+    for column in ("world", "logs", "false DEPLOY", "lower > truth", "refused", "as", "better: DEPLOY", "refused"):
+        table.add_column(column, justify="left" if column in ("world", "as") else "right")
+    kept = True
+    for name, case in CASES.items():
+        null, better = ([one for key in wanted if key[:2] == (name, b) for one in done[key]] for b in (False, True))
+        given = [one for one in null if "verdict" in one]
+        refused = Counter(one["refused"] for one in null if "refused" in one)
+        wrong, violated = (sum(one[what] for one in given) / max(len(given), 1) for what in ("false", "violated"))
+        error = 3.0 * math.sqrt(DELTA * (1.0 - DELTA) / max(len(given), 1))
+        share = 1.0 - len(given) / max(len(null), 1)
+        broken = case.promise and (wrong > DELTA + error or violated > DELTA + error)
+        broken |= case.clean and case.promise and share > 0.05
+        kept &= not broken
+        deployed = sum(one.get("verdict") == "DEPLOY" for one in better) / max(len(better), 1)
+        turned_down = sum("refused" in one for one in better) / max(len(better), 1)
+        table.add_row(
+            name, f"{len(null):,}", f"{wrong:.3f}", f"{violated:.3f}", f"{share:.1%}",
+            refused.most_common(1)[0][0] if refused else "", f"{deployed:.1%}" if better else "none is",
+            f"{turned_down:.1%}" if better else "", style="bold red" if broken else "" if case.promise else "dim",
+        )  # fmt: skip
+    console.print(table)
+    console.print(f"Among the verdicts given. Dim: no promise is made. {seconds:,.0f} s on {os.cpu_count()} cores.\n")
+    return kept
+
+
+# The bounds by themselves
+
+
+def says_deploy(name: str, differences: Differences) -> bool:
+    if name == "one-look":
+        return is_above(differences, 0.0, DELTA)
     return BOUNDS[name].lower(differences, DELTA) > 0.0
 
 
-def names() -> list[str]:
-    return [PLANNED, *BOUNDS]
-
-
-def show_coverage(console: Console, logs: int) -> None:
+def show_bounds(console: Console, logs: int) -> None:
     table = Table(title=f"Share of false DEPLOY, delta = {DELTA}, {logs:,} logs each, N = 3 / 100 / 10,000")
     made = [worlds.paper_world(), worlds.dcg_world(), worlds.correlated_world(), worlds.heavy_world()]
     table.add_column("bound")
     for world in made:
         table.add_column(world.name, justify="right")
-    rates: dict[str, list[str]] = {name: [] for name in names()}
+    rates: dict[str, list[str]] = {name: [] for name in BOUNDS}
     for world in made:
         values, chances = world.chances_of_values()
         variance = float(chances @ values**2)
-        found: dict[str, list[float]] = {name: [] for name in names()}
+        found: dict[str, list[float]] = {name: [] for name in BOUNDS}
         for n in (3, 100, 10_000):
             draws = [
-                replace(world.outcomes(), values=values[counts > 0], counts=counts[counts > 0])
+                replace(world.outcomes(), values=values[counts > 0], counts=counts[counts > 0], guess=variance)
                 for counts in np.random.default_rng(n).multinomial(n, chances, size=logs)
             ]
-            for name in names():
-                found[name].append(float(np.mean([says_deploy(name, one, variance) for one in draws])))
-        for name in names():
+            for name in BOUNDS:
+                found[name].append(float(np.mean([says_deploy(name, one) for one in draws])))
+        for name in BOUNDS:
             rates[name].append(" / ".join(f"{rate:.3f}" for rate in found[name]))
-    for name in names():
-        promise = name == PLANNED or BOUNDS[name].guarantee
-        table.add_row(name, *rates[name], style="" if promise else "dim")
+    for name, bound in BOUNDS.items():
+        table.add_row(name, *rates[name], style="" if bound.guarantee else "dim")
     console.print(table)
     error = 3.0 * math.sqrt(DELTA * (1.0 - DELTA) / logs)
     console.print(f"Up to {DELTA + error:.3f} is within three standard errors of delta. Dim: no promise.\n")
 
 
-def better_policy(world: World, factor: float) -> NDArray[np.float64]:
+def shifted_policy(world: paper.World, factor: float) -> NDArray[np.float64]:
     """Exposure of the logging policy's scores plus so much of the label that its true utility is `factor` times."""
     data, relevance = world.train, world.relevance("train")
     examination = world.click_model.examination
-    labels = data.require_labels()
+    labels, sign = data.require_labels(), np.float32(1.0 if factor > 1.0 else -1.0)
 
     def shown(push: float) -> NDArray[np.float64]:
-        scores = world.logging_scores["train"] + np.float32(push) * labels
+        scores = world.logging_scores["train"] + sign * np.float32(push) * labels
         return exposure(scores, data.offsets, examination).astype(np.float64)
 
     goal, low, high = factor * float(shown(0.0) @ relevance), 0.0, 20.0
     for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if float(shown(middle) @ relevance) < goal else (low, middle)
+        short = sign * (goal - float(shown(middle) @ relevance)) > 0
+        low, high = (middle, high) if short else (low, middle)
     return shown(high)
 
 
 def show_power(console: Console, logs: int) -> None:
-    world = make_world(prepare(load_dataset("synthetic:small")), seed=0)
+    """Held-out interactions to decide, with exposure known and weights limited as `certify` would."""
+    world = paper.make_world(paper.prepare(load_dataset("synthetic:small")), seed=0)
     data, examination = world.train, world.click_model.examination
     old = exposure(world.logging_scores["train"], data.offsets, examination).astype(np.float64)
-    table = Table(title="Interactions at which DEPLOY is said in 4 of 5 logs, paper's setting")
+    log = simulate(
+        world.logging_scores["train"], data.offsets, world.relevance("train"), examination,
+        1_000_000, np.random.default_rng(0), keep_rankings=10_000,
+    )  # fmt: skip
+    assert log.rankings is not None
+    patterns = ClickPatterns.of_rankings(log.rankings, data.offsets)
+    table = Table(title="Held-out interactions at which it is decided in 4 of 5 logs, paper's setting")
     table.add_column("bound")
-    found: dict[str, list[str]] = {name: [] for name in names()}
-    for factor in (1.05, 1.02):
-        new = better_policy(world, factor)
+    found: dict[str, list[str]] = {name: [] for name in BOUNDS}
+    for factor in (1.05, 1.02, 0.95):
+        new = shifted_policy(world, factor)
         truth = float((new - old) @ world.relevance("train")) / data.queries
-        log = simulate(
-            world.logging_scores["train"], data.offsets, world.relevance("train"), examination,
-            1_000_000, np.random.default_rng(0), keep_rankings=10_000,
-        )  # fmt: skip
-        assert log.rankings is not None
-        patterns = ClickPatterns.of_rankings(log.rankings, data.offsets)
-        population = condense(paired_differences(patterns, data.offsets, new, old, examination))
-        table.add_column(f"{factor - 1:.0%} better\n(+{truth:.4f} clicks)", justify="right")
-        chances = population.counts / population.counts.sum()
-        variance = population.variance
-        for name in names():
-            found[name].append(_first(name, population, chances, variance, logs))
-    for name in names():
-        promise = name == PLANNED or BOUNDS[name].guarantee
-        table.add_row(name, *found[name], style="" if promise else "dim")
+        table.add_column(f"{factor - 1:+.0%}\n({truth:+.4f} clicks)", justify="right")
+        for name in BOUNDS:
+            found[name].append(
+                min(
+                    (_first(name, patterns, data, new, old, limit, factor, logs) for limit in (20.0, 100.0)),
+                    key=_number,
+                )
+            )
+    for name, bound in BOUNDS.items():
+        table.add_row(name, *found[name], style="" if bound.guarantee else "dim")
     console.print(table)
-    console.print()
+    console.print("Weights limited to 20 or 100, whichever needs less; steps of a factor 1.41. -5%: KEEP.\n")
 
 
-def _first(name: str, population: Differences, chances: NDArray[np.float64], variance: float, logs: int) -> str:
-    for step in range(28):
-        n = round(100 * 2**step)
-        rng = np.random.default_rng([step, 1])
-        draws = rng.multinomial(n, chances, size=logs)
-        deployed = [
-            says_deploy(name, replace(population, values=population.values[c > 0], counts=c[c > 0]), variance)
+def _number(text: str) -> float:
+    return float(text.replace(",", "")) if text[0].isdigit() else math.inf
+
+
+def _first(
+    name: str, patterns: ClickPatterns, data: Any, new: NDArray[np.float64], old: NDArray[np.float64], limit: float,
+    factor: float, logs: int,
+) -> str:  # fmt: skip
+    raised = np.maximum(old, new / limit)
+    examination = paper.PositionBasedModel().examination
+    population = condense(paired_differences(patterns, data.offsets, new, raised, examination))
+    if factor < 1.0:  # what the limit leaves out might all be clicked
+        rest = float((new - np.minimum(new / old, limit) * old).sum()) / data.queries
+        population = population.negated()
+        population = replace(population, values=population.values - rest, low=population.low - rest)
+    chances = population.counts / population.counts.sum()
+    for step in range(48):
+        n = round(100 * 2 ** (step / 2))
+        if n > 10_000_000:
+            break
+        draws = np.random.default_rng([step, 1]).multinomial(n, chances, size=logs)
+        decided = [
+            says_deploy(
+                name, replace(population, values=population.values[c > 0], counts=c[c > 0], guess=population.variance)
+            )
             for c in draws
         ]
-        if np.mean(deployed) >= 0.8:
+        if np.mean(decided) >= 0.8:
             return f"{n:,}"
-    return "more than 10^10"
+    return "more than 10^7"
 
 
 def show_cost(console: Console, largest: int) -> None:
@@ -166,13 +429,24 @@ def show_cost(console: Console, largest: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=int, default=2_000, help="logs of each world")
+    parser.add_argument("--better-logs", type=int, default=200, help="logs of each world for a better ranker")
+    parser.add_argument("--fits", type=int, default=100, help="logs of the world with training in the loop")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--results", type=Path, help="file that outcomes are kept in, to go on after an interruption")
     parser.add_argument("--patterns", type=int, default=10**7, help="largest number of patterns")
+    parser.add_argument("--only", choices=("worlds", "bounds", "power", "cost"), help="one part of it")
     options = parser.parse_args()
-    console = Console()
-    betting(Differences(np.zeros(1), np.ones(1), -1.0, 1.0, {}), DELTA)
-    show_coverage(console, options.logs)
-    show_power(console, min(options.logs, 200))
-    show_cost(console, options.patterns)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    kept = True
+    if options.only in (None, "bounds"):
+        show_bounds(console, options.logs)
+    if options.only in (None, "power"):
+        show_power(console, min(options.logs, 200))
+    if options.only in (None, "cost"):
+        show_cost(console, options.patterns)
+    if options.only in (None, "worlds"):
+        kept = show_worlds(console, options.logs, options.better_logs, options.fits, options.processes, options.results)
+    sys.exit(0 if kept else 1)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,8 @@ class Certificate:
     most_weight: float
     """Weights above this were lowered to it; chosen on the validation part."""
     standard_error: float = math.nan
+    drift_allowance: float = 0.0
+    """Clicks per interaction that the bounds allow for drift of demand that the log cannot exclude."""
     needed: Needed | None = None
     """If the verdict is MORE DATA, and the estimate is not within its noise of 0."""
     unit: str | None = None

@@ -13,37 +13,25 @@ from numpy.typing import NDArray
 
 from saferank import __version__
 from saferank.certification.bounds import BOUNDS, check_bound
-from saferank.certification.certificate import (
-    BoundRow,
-    Certificate,
-    CurveRow,
-    Needed,
-    SegmentRow,
-    Verdict,
-)
-from saferank.certification.checks import check_effective_clicks, check_features, check_known_ranker
+from saferank.certification.certificate import Certificate, Needed, Verdict
+from saferank.certification.checks import Refused, check_features, check_known_ranker
 from saferank.certification.comparison import Comparison
-from saferank.certification.curves import OTHER_POWERS, UNCHECKED, Curves, curves_for
+from saferank.certification.curves import UNCHECKED, Curves, curves_for
+from saferank.certification.details import with_details
 from saferank.certification.held_out import all_pairs, held_out
-from saferank.certification.log_doubts import log_doubts
+from saferank.certification.judge import DEFAULT_WEIGHT, Judge, Rehearsal, rehearse
+from saferank.certification.log_doubts import LogDoubts, log_doubts
 from saferank.certification.new_ranker import NewRanker
-from saferank.data.aggregated_log import AggregatedLog, Places
+from saferank.certification.possible_drift import possible_drift
+from saferank.data.aggregated_log import PARTS, AggregatedLog, Places
 from saferank.data.ranking_data import RankingData
 from saferank.errors import DataError, UsageError
 from saferank.plackett_luce import placement
 
 Floats = NDArray[np.float64]
-DIAL = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 LEARNING_PARTS = ("train", "validation")
-WEIGHTS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""Limits of a weight to choose from."""
-DEFAULT_WEIGHT = 100.0
-"""Where the validation part is too small to choose."""
 POWER = 0.8
 """Chance with which `Needed` interactions decide."""
-NEW_QUERIES = 0.001
-"""Share of the held-out interactions from which new queries are reported apart."""
-
 EXAMINATION = "the examination of the ranks is as the log tells it, within its confidence set"
 GIVEN = "the examination of the ranks is as it was given, within the range stated"
 KNOWN = "the logging policy is Plackett-Luce with the scores given"
@@ -104,37 +92,24 @@ def certify(
             )
     pairs = all_pairs(log, ranker.data)
     doubts = log_doubts(log, known=logging_scores is not None)
-    both = _Rankers.of(ranker, pairs, log.cutoff, logging_scores)
-    learning = held_out(log, LEARNING_PARTS, pairs, by_period=doubts.by_period)
-    curves = curves_for(
-        learning.statistics(),
-        examination,
-        trust=settings.trust_examination,
-        within_periods=doubts.by_period,
-        source=log.source,
-    )
-    rehearsal = both.compare(log, ("validation",), pairs, settings, by_period=doubts.by_period)
-    test = both.compare(log, ("certify",), pairs, settings, by_period=doubts.by_period)
+    rankers = _Rankers.of(ranker, pairs, log.cutoff, logging_scores)
+    way = _best_way(log, pairs, rankers, settings, doubts, examination)
+    test, curves, rehearsal = way.test, way.curves, way.rehearsal
     interactions = test.part.patterns.total_interactions
-    if interactions == 0:
-        raise DataError(
-            "the part 'certify' of the log has no interaction; log more, or split otherwise.", file=log.source
-        )
-    if both.logging_placement is not None:
-        check_known_ranker(test.part, both.logging_placement, log.periods, log.source)
-    missing = _without_features(test, both, curves.curve)
+    if rankers.logging_placement is not None:
+        by_period = held_out(log, ("certify",), pairs, strata=np.arange(max(len(log.periods), 1)))
+        check_known_ranker(by_period, rankers.logging_placement, log.periods, log.source)
+    missing = _without_features(test, rankers, curves.curve)
     if ranker.complete:
         check_features(missing["clicks"], missing["exposure"], source=log.source)
-    limits = _weight_limits(rehearsal, curves, interactions, settings)
-    guesses = tuple(rehearsal.differences(curves.curve, limit).variance for limit in limits)
-    judge = _Judge(test, curves, limits, tuple(guess if guess > 0 else 1.0 for guess in guesses), settings.bound)
-    check_effective_clicks(test.effective_clicks(curves.curve, limits[0]))
+    judge = Judge(test, curves, rehearsal.limits, rehearsal.guesses, settings.bound)
+    limit = rehearsal.limits[0]
 
     delta = settings.delta * settings.spent
     lower, worst = judge.lower(delta)
     upper = judge.upper(delta)
     verdict = decide(lower, upper, settings.tolerance)
-    differences = test.differences(curves.curve, limits[0])
+    differences = test.differences(curves.curve, limit)
     certificate = Certificate(
         verdict=verdict,
         improvement=differences.mean,
@@ -148,33 +123,34 @@ def certify(
         serve_as=ranker.serve_as,
         interactions=interactions,
         click_rate=float(test.part.rewards.sum()) / interactions,
-        logging_exposure="counted" if both.logging_placement is None else "known",
-        strata="query and period" if doubts.by_period else "query",
+        logging_exposure="counted" if rankers.logging_placement is None else "known",
+        strata="query" if way.strata is None else "query and period",
         examination={
             "kind": curves.kind,
             "unchecked": curves.kind == UNCHECKED,
             "curve": curves.curve.tolist(),
             "worst": worst.tolist(),
         },
-        effective_clicks=test.effective_clicks(curves.curve, limits[0]),
+        effective_clicks=test.effective_clicks(curves.curve, limit),
         unsupported_exposure=test.unsupported(curves.curve),
         without_features=missing,
         covers=_covers(log),
         low=differences.low,
         high=differences.high,
-        most_weight=limits[0],
+        most_weight=limit,
         standard_error=differences.standard_error,
+        drift_allowance=test.allowance(curves.curve, limit),
         needed=_needed(judge, delta, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
         unit=log.manifest.get("unit"),
         reward=(log.manifest.get("reward") or {}).get("column"),
         doubts=doubts.doubts,
-        assumptions=_assumptions(settings, curves, both.logging_placement is not None, doubts.by_period),
-        warnings=_warnings(settings, curves, missing, ranker),
+        assumptions=_assumptions(settings, curves, rankers.logging_placement is not None, way.strata is not None),
+        warnings=_warnings(settings, curves, missing, ranker, test, limit),
         inputs={"model": ranker.description, "log": log.manifest},
         saferank=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    return _detailed(certificate, judge, settings, learning.query) if settings.details else certificate
+    return with_details(certificate, judge, way.seen_queries) if settings.details else certificate
 
 
 def decide(lower: float, upper: float, tolerance: float) -> Verdict:
@@ -182,6 +158,69 @@ def decide(lower: float, upper: float, tolerance: float) -> Verdict:
     if lower >= -tolerance:
         return Verdict.DEPLOY
     return Verdict.KEEP if upper < -tolerance else Verdict.MORE_DATA
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """One way to compare the rankers: what counts as a stratum, and what the other parts of the log say for it."""
+
+    test: Comparison
+    curves: Curves
+    rehearsal: Rehearsal
+    strata: NDArray[np.int64] | None
+    seen_queries: NDArray[np.int64]
+    """Queries that the parts used in training have."""
+
+
+def _best_way(
+    log: AggregatedLog,
+    pairs: RankingData,
+    rankers: _Rankers,
+    settings: CertifySettings,
+    doubts: LogDoubts,
+    examination: Floats | None,
+) -> _Way:
+    """Return the way to compare that promises the narrower bound on the validation part.
+
+    If the ranker never changed, or is known, there is one: all interactions of a query together. If it changed, they
+    are told apart by the stretches of time in which it did not; or, where no drift of demand was found, taken
+    together with an allowance for what may have been missed.
+    """
+
+    def way(strata: NDArray[np.int64] | None, *, allow: bool = False) -> _Way:
+        learning = held_out(log, LEARNING_PARTS, pairs, strata=strata)
+        curves = curves_for(
+            learning.statistics(), examination, trust=settings.trust_examination, within=strata is not None,
+            source=log.source,
+        )  # fmt: skip
+        validation, test = (
+            rankers.compare(log, part, pairs, settings, strata=strata) for part in ("validation", "certify")
+        )
+        interactions = test.part.patterns.total_interactions
+        if interactions == 0:
+            message = "the part 'certify' of the log has no interaction; log more, or split otherwise."
+            raise DataError(message, file=log.source)
+        if allow:
+            whole, part = (held_out(log, parts, pairs, strata=doubts.stretches) for parts in (PARTS, ("certify",)))
+            drift = possible_drift(whole, part, curves.curve, pairs.documents)
+            validation, test = replace(validation, drift=drift), replace(test, drift=drift)
+            curves = curves.with_powers(drift.at_most)
+        any_time = BOUNDS[settings.bound].any_time  # the log may grow between looks, and the weights must not
+        limit = (settings.most_weight or DEFAULT_WEIGHT) if any_time else settings.most_weight
+        delta = settings.delta * settings.spent
+        rehearsal = rehearse(validation, curves.curve, interactions, delta, most_weight=limit)
+        return _Way(test, curves, rehearsal, strata, np.unique(learning.query))
+
+    if doubts.stretches is None:
+        return way(None)
+    if doubts.may_drift:
+        return way(doubts.stretches)
+    together = way(None, allow=True)
+    try:
+        apart = way(doubts.stretches)
+    except Refused:  # within a stretch, rankings do not vary enough to tell the curve
+        return together
+    return max(apart, together, key=lambda one: one.rehearsal.lower)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,13 +259,13 @@ class _Rankers:
     def compare(
         self,
         log: AggregatedLog,
-        parts: tuple[str, ...],
+        name: str,
         pairs: RankingData,
         settings: CertifySettings,
         *,
-        by_period: bool,
+        strata: NDArray[np.int64] | None,
     ) -> Comparison:
-        part = held_out(log, parts, pairs, by_period=by_period)
+        part = held_out(log, (name,), pairs, strata=strata)
         if (log.manifest.get("split") or {}).get("by") == "query" and part.patterns.unit is None:
             part = replace(part, patterns=replace(part.patterns, unit=part.query[part.patterns.query]))
         return Comparison(
@@ -238,83 +277,6 @@ class _Rankers:
             clip=settings.clip,
             most_reward=float((log.manifest.get("reward") or {}).get("most", 1.0)),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Judge:
-    """The bounds of the improvement, lowest and highest over the curves that it has to hold for."""
-
-    comparison: Comparison
-    curves: Curves
-    limits: tuple[float, float]
-    """Largest weights, for the lower and for the upper bound."""
-    guesses: tuple[float, ...]
-    """Variances of a term, for the two, from other interactions."""
-    bound: str
-
-    def lower(self, delta: float, bound: str | None = None) -> tuple[float, Floats]:
-        """Return the lower bound, and the curve that it is lowest for."""
-        curves = self.curves.around(lambda curve: self.comparison.mean(curve, self.limits[0]), self._curve_delta(delta))
-        found = [self._lower_at(curve, delta, bound) for curve in curves]
-        worst = int(np.argmin(found))
-        return found[worst], curves[worst]
-
-    def upper(self, delta: float, bound: str | None = None) -> float:
-        """Return the upper bound."""
-        curves = self.curves.around(lambda curve: self.comparison.mean(curve, self.limits[1]), self._curve_delta(delta))
-        found = []
-        for curve in curves:
-            negated = replace(self.comparison.differences(curve, self.limits[1]).negated(), guess=self.guesses[1])
-            rest = self.comparison.rest(curve, self.limits[1])
-            found.append(rest - BOUNDS[bound or self.bound].lower(negated, self._rest(delta)))
-        return max(found)
-
-    def at(self, curve: Floats, delta: float) -> tuple[float, float]:
-        """Return the estimate and its lower bound if this were the curve."""
-        return self.comparison.mean(curve, self.limits[0]), self._lower_at(curve, delta, None)
-
-    def of(self, chosen: NDArray[np.bool_]) -> _Judge:
-        """Return the judge of some of the interactions."""
-        return replace(self, comparison=self.comparison.of(chosen))
-
-    def _lower_at(self, curve: Floats, delta: float, bound: str | None) -> float:
-        differences = replace(self.comparison.differences(curve, self.limits[0]), guess=self.guesses[0])
-        return BOUNDS[bound or self.bound].lower(differences, self._rest(delta))
-
-    def _curve_delta(self, delta: float) -> float:
-        return max(self.curves.share(), 1e-9) * delta
-
-    def _rest(self, delta: float) -> float:
-        return (1.0 - self.curves.share()) * delta
-
-
-def _weight_limits(
-    rehearsal: Comparison, curves: Curves, interactions: int, settings: CertifySettings
-) -> tuple[float, float]:
-    """Choose the limits that give the narrowest bounds on the validation part, for as many interactions as there are.
-
-    They are fixed before the held-out part is looked at, so any choice is allowed.
-    """
-    if settings.most_weight is not None:
-        return settings.most_weight, settings.most_weight
-    if BOUNDS[settings.bound].any_time:  # the log may grow between looks, and the weights must not
-        return DEFAULT_WEIGHT, DEFAULT_WEIGHT
-    there = rehearsal.part.patterns.total_interactions
-    if there < 2:
-        return DEFAULT_WEIGHT, DEFAULT_WEIGHT
-    delta = settings.delta * settings.spent
-    z = NormalDist().inv_cdf(1.0 - delta) * math.sqrt(there / interactions)
-    lower, upper = [], []
-    for limit in WEIGHTS:
-        terms = rehearsal.differences(curves.curve, limit)
-        lower.append(terms.mean - z * terms.standard_error)
-        heavy = (
-            terms.high * terms.largest_size * math.log(1.0 / delta) / (3.0 * interactions)
-        )  # as in Bernstein's bound
-        upper.append(terms.mean + rehearsal.rest(curves.curve, limit) + z * terms.standard_error + heavy)
-    if not np.isfinite([lower, upper]).all():
-        return DEFAULT_WEIGHT, DEFAULT_WEIGHT
-    return WEIGHTS[int(np.argmax(lower))], WEIGHTS[int(np.argmin(upper))]
 
 
 def _without_features(test: Comparison, rankers: _Rankers, curve: Floats) -> dict[str, float]:
@@ -329,7 +291,7 @@ def _without_features(test: Comparison, rankers: _Rankers, curve: Floats) -> dic
     }
 
 
-def _needed(judge: _Judge, delta: float, tolerance: float, log: AggregatedLog) -> Needed | None:
+def _needed(judge: Judge, delta: float, tolerance: float, log: AggregatedLog) -> Needed | None:
     """Widths fall like 1/sqrt(N). None if the estimate is within a standard error of what has to be proven."""
     lower, above = (judge.comparison.differences(judge.curves.curve, limit) for limit in judge.limits)
     rest = judge.comparison.rest(judge.curves.curve, judge.limits[1])
@@ -370,62 +332,6 @@ def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
     return interactions / (seconds / 86400.0) if seconds > 0 else None
 
 
-def _detailed(
-    certificate: Certificate, judge: _Judge, settings: CertifySettings, seen_queries: NDArray[np.int64]
-) -> Certificate:
-    """Return the certificate with what is not needed for the verdict."""
-    delta = settings.delta * settings.spent
-    units = judge.comparison.part.patterns.unit is not None
-    curve = judge.curves.curve
-    curves = []
-    for power in OTHER_POWERS:
-        if power == 1.0:
-            improvement, lower, name = certificate.improvement, certificate.lower, "as used"
-        else:
-            improvement, lower = judge.at(curve**power, delta)
-            name = "all ranks alike" if power == 0.0 else f"to the power {power:g}"
-        verdict = Verdict.DEPLOY.value if lower >= -settings.tolerance else "no DEPLOY"
-        curves.append(CurveRow(name, float(curve[-1] ** power), improvement, lower, verdict))
-    return replace(
-        certificate,
-        bounds=tuple(
-            BoundRow(name, judge.lower(delta, name)[0], judge.upper(delta, name), bound.guarantee, bound.any_time)
-            for name, bound in BOUNDS.items()
-            if bound.units or not units
-        ),
-        delta_dial=tuple((each, judge.lower(each * settings.spent)[0]) for each in DIAL),
-        other_curves=tuple(curves),
-        segments=_segments(judge, delta),
-        traffic=_traffic(judge, delta, seen_queries),
-    )
-
-
-def _segments(judge: _Judge, delta: float) -> tuple[SegmentRow, ...]:
-    """Return the improvement in each segment, worst first; delta is shared out, so that all intervals hold together."""
-    segment = judge.comparison.part.patterns.segment
-    if segment is None:
-        return ()
-    names = np.unique(segment)
-    rows = [_row(str(name), judge.of(segment == name), delta / len(names)) for name in names]
-    return tuple(sorted(rows, key=lambda row: row.lower))
-
-
-def _traffic(judge: _Judge, delta: float, seen_queries: NDArray[np.int64]) -> tuple[SegmentRow, ...]:
-    """Return the improvement in queries that the training parts have, and in those that they do not have."""
-    part = judge.comparison.part
-    seen = np.isin(part.query, seen_queries)[part.patterns.query]
-    new = float(part.patterns.interactions[~seen].sum()) / part.patterns.total_interactions
-    if not NEW_QUERIES < new < 1.0:
-        return ()
-    named = (("queries seen in training", seen), ("new queries", ~seen))
-    return tuple(_row(name, judge.of(chosen), delta / 2.0) for name, chosen in named)
-
-
-def _row(name: str, judge: _Judge, delta: float) -> SegmentRow:
-    differences = judge.comparison.differences(judge.curves.curve, judge.limits[0])
-    return SegmentRow(name, differences.interactions, differences.mean, judge.lower(delta)[0], judge.upper(delta))
-
-
 def _covers(log: AggregatedLog) -> str:
     split = (log.manifest.get("split") or {}).get("by")
     period = log.manifest.get("period")
@@ -441,14 +347,32 @@ def _assumptions(settings: CertifySettings, curves: Curves, known: bool, by_peri
     return (*BOUNDS[settings.bound].assumptions, curve, ranker)
 
 
+FEW_CLICKS = 50.0
+"""Effective clicks below which a verdict rests on very little."""
+
+
 def _warnings(
-    settings: CertifySettings, curves: Curves, missing: dict[str, float], ranker: NewRanker
+    settings: CertifySettings,
+    curves: Curves,
+    missing: dict[str, float],
+    ranker: NewRanker,
+    test: Comparison,
+    limit: float,
 ) -> tuple[str, ...]:
     found = []
     if curves.kind == UNCHECKED:
         found.append("the examination curve was given and trusted: this log cannot check it.")
+    if test.drift is not None:
+        found.append(
+            "the ranker changed while the log was written. No drift of demand was found; the bounds allow for what the "
+            f"log cannot exclude (relevance that varies by up to {test.drift.at_most:.0%} over time). Rankings drawn at "
+            "random within the day would need no allowance."
+        )
     if not BOUNDS[settings.bound].guarantee:
         found.append(f"the bound '{settings.bound}' promises nothing for a given number of interactions.")
+    worth = test.effective_clicks(curves.curve, limit)
+    if worth < FEW_CLICKS:
+        found.append(f"the held-out clicks are worth only {worth:.0f} after weighting: log more.")
     if missing["clicks"] > 0 or missing["exposure"] > 0:
         why = "have no features" if ranker.complete else "are not listed"
         found.append(

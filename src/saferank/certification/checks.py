@@ -13,8 +13,6 @@ from saferank.errors import DataError
 
 MOST_WITHOUT_FEATURES = 0.05
 """Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
-LEAST_EFFECTIVE_CLICKS = 50.0
-"""Fewer than so many clicks, after weighting, cannot tell policies apart by any bound."""
 OTHER_RANKER = 6.0
 """Standard deviations by which what is shown may differ from what the known logging policy shows."""
 LEAST_EXPECTED = 1.0
@@ -59,16 +57,6 @@ def check_features(clicks: float, exposure: float, most: float = MOST_WITHOUT_FE
             f"features, which the model cannot show (at most {most:.0%} may be); add their features.",
             code="missing-features",
             file=source,
-        )
-
-
-def check_effective_clicks(effective: float, least: float = LEAST_EFFECTIVE_CLICKS) -> None:
-    """Raise if the weighted clicks are worth too few."""
-    if effective < least:
-        raise Refused(
-            f"the held-out clicks are worth {effective:.0f} after weighting, fewer than the {least:.0f} that any "
-            "verdict needs; log more, or fit a policy that stays nearer to the one that made the log.",
-            code="few-clicks",
         )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from saferank.certification.differences import Differences, extreme_sums, weighted_differences
 from saferank.certification.held_out import HeldOut
+from saferank.certification.possible_drift import PossibleDrift
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +43,8 @@ class Comparison:
     """Logging exposure is raised to this at least."""
     most_reward: float = 1.0
     """Of a click."""
+    drift: PossibleDrift | None = None
+    """What to allow for, if the ranker changed and periods are not told apart."""
 
     def exposure(self, examination: Floats) -> Floats:
         """rho(d) of each pair."""
@@ -107,6 +110,14 @@ class Comparison:
         # a click at a rank with examination 1 has the chance relevance(d): at most 1 / the largest examination
         scale = self.most_reward / float(examination.max()) / max(float(part.issued.sum()), 1.0)
         return scale * float(np.maximum(left, 0.0) @ part.issued)
+
+    def allowance(self, examination: Floats, most_weight: float) -> float:
+        """Return by how much drift that the log does not show could have moved the mean, up or down."""
+        if self.drift is None:
+            return 0.0
+        earned = np.where(self._ranked, np.minimum(self.ratio(examination), most_weight), 0.0) * self.part.rewards
+        moved = float(earned @ self.drift.variation[self.part.pair]) / max(self.part.patterns.total_interactions, 1)
+        return self.drift.at_most * moved
 
     def _total(self, rho: Floats) -> Floats:
         """Query -> exposure of all its documents."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -26,8 +26,8 @@ STEP = 1e-3
 """In log examination, for the derivative of the estimate."""
 
 REMEDY = (
-    "Rankings have to vary within the day: draw them at random now and then (`saferank plan` says how much). If you know "
-    "the curve, give it (--examination) and say so (--trust-examination)."
+    "Rankings have to vary within the day: draw them at random now and then (`saferank plan` says how much). If you "
+    "know the curve, give it (--examination) and say so (--trust-examination)."
 )
 ESTIMATED, AGREES, UNCHECKED = "estimated", "given, and the log agrees", "given, and the log cannot check it"
 
@@ -47,6 +47,10 @@ class Curves:
     def share(self) -> float:
         """Share of delta that goes to the curve."""
         return 0.0 if self.covariance is None else CURVE_SHARE
+
+    def with_powers(self, power: float) -> Curves:
+        """Return the curves with two more to hold for: this one so much flatter, and so much steeper."""
+        return replace(self, others=(*self.others, self.curve ** (1.0 - power), self.curve ** (1.0 + power)))
 
     def around(self, improvement: Callable[[Floats], float], delta: float) -> list[Floats]:
         """Return the curves to hold for: the curve, `others`, and the two ends of the confidence set at level delta.
@@ -78,20 +82,20 @@ def curves_for(
     given: Floats | None,
     *,
     trust: bool = False,
-    within_periods: bool = False,
+    within: bool = False,
     source: object = None,
     seed: int = 0,
 ) -> Curves:
     """Return what the verdict has to hold for, from counts that are not held out and the curve that was given, if any.
 
     Raises `Refused` if the log contradicts the given curve; and if neither the log tells the curve nor the caller
-    trusts the one given. `within_periods`: the counts' queries are queries within periods.
+    trusts the one given. `within`: the counts' queries are queries within stretches of time.
     """
     estimate = estimate_examination(counts, np.random.default_rng(seed))
     known = estimate.complete and estimate.log_covariance is not None
     if given is None:
         if not known:
-            raise Refused(f"{_unknown(within_periods)} {REMEDY}", code=_code("unknown", within_periods), file=source)
+            raise Refused(f"{_unknown(within)} {REMEDY}", code=_code("unknown", within), file=source)
         return Curves(ESTIMATED, estimate.curve, estimate.log_covariance)
     if not (given > 0).all():
         raise Refused("an examination of 0 cannot be certified with; give a smaller --cutoff.", code="examination-zero")
@@ -111,16 +115,16 @@ def curves_for(
         return Curves(AGREES, estimate.curve, estimate.log_covariance, (relative, *others))
     if not trust:
         raise Refused(
-            f"{_unknown(within_periods)} So it cannot check the curve that was given, and a wrong one makes a worse "
+            f"{_unknown(within)} So it cannot check the curve that was given, and a wrong one makes a worse "
             f"ranker look better. {REMEDY}",
-            code=_code("unchecked", within_periods),
+            code=_code("unchecked", within),
             file=source,
         )
     return Curves(UNCHECKED, relative, None, others)
 
 
-def _unknown(within_periods: bool) -> str:
-    if within_periods:
+def _unknown(within: bool) -> str:
+    if within:
         return (
             "demand changes over time and the ranker follows it, so that clicks of different days cannot be compared; "
             "and within a day rankings hardly vary. The log does not tell how often each rank is looked at."
@@ -131,5 +135,5 @@ def _unknown(within_periods: bool) -> str:
     )
 
 
-def _code(what: str, within_periods: bool) -> str:
-    return "ranker-follows-demand" if within_periods else f"examination-{what}"
+def _code(what: str, within: bool) -> str:
+    return "ranker-follows-demand" if within else f"examination-{what}"

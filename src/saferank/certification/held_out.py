@@ -1,4 +1,4 @@
-"""The interactions of one part of a log, counted by stratum: a query, or a query within one period."""
+"""The interactions of one part of a log, counted by stratum: a query, or a query within a stretch of time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HeldOut:
     query: Ints
     """Of each stratum."""
     period: Ints
-    """Of each stratum; 0 if periods are not told apart."""
+    """Stretch of time of each stratum; 0 if times are not told apart."""
     interactions: Ints
     """Of each stratum."""
     patterns: ClickPatterns
@@ -91,17 +91,22 @@ def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:
     )
 
 
-def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, by_period: bool) -> HeldOut:
-    """Count the given parts by query, or by query and period; `pairs` holds all that the log shows."""
+def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, strata: Ints | None = None) -> HeldOut:
+    """Count the given parts by query; and, if `strata` numbers the stretch that each period belongs to, by stretch.
+
+    `pairs` holds all that the log shows.
+    """
+    stretch = np.zeros(max(len(log.periods), 1), np.int64) if strata is None else strata
     patterns = log.click_patterns(parts, pairs)
-    period = patterns.period if by_period and patterns.period is not None else np.zeros(patterns.patterns, np.int64)
-    periods = max(len(log.periods), int(period.max(initial=0)) + 1, 1)
-    strata, stratum_of_pattern = np.unique(patterns.query * periods + period, return_inverse=True)
+    assert patterns.period is not None
+    period = stretch[patterns.period]
+    periods = int(stretch.max(initial=0)) + 1
+    keys, stratum_of_pattern = np.unique(patterns.query * periods + period, return_inverse=True)
 
     rows = log.impressions.filter(pc.is_in(log.impressions["part"], value_set=pa.array(parts, pa.string())))
     pair = Places(pairs).of_pairs(rows["query_id"], rows["document_id"])
-    when = rows["period"].to_numpy().astype(np.int64) if by_period else np.zeros(len(pair), np.int64)
-    stratum = np.searchsorted(strata, pairs.query_of_document[pair] * periods + when)
+    when = stretch[rows["period"].to_numpy()]
+    stratum = np.searchsorted(keys, pairs.query_of_document[pair] * periods + when)
     cells, place = np.unique(stratum * pairs.documents + pair, return_inverse=True)
     rank = rows["position"].to_numpy().astype(np.int64) - 1
     counts = []
@@ -115,9 +120,9 @@ def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, 
         stratum=cells // pairs.documents,
         shown=counts[0],
         clicked=counts[1],
-        query=strata // periods,
-        period=strata % periods,
-        interactions=np.bincount(stratum_of_pattern.ravel(), patterns.interactions, len(strata)).astype(np.int64),
+        query=keys // periods,
+        period=keys % periods,
+        interactions=np.bincount(stratum_of_pattern.ravel(), patterns.interactions, len(keys)).astype(np.int64),
         patterns=replace(
             patterns,
             query=stratum_of_pattern.ravel(),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from saferank.certification.certificate import Doubt
 from saferank.certification.checks import Refused
-from saferank.data.aggregated_log import AggregatedLog
+from saferank.data.aggregated_log import AggregatedLog, Places
 from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.drift import ranker_moved
+from saferank.doctor.period_counts import PeriodCounts, period_counts
+from saferank.doctor.shown_pairs import shown_pairs
 
 MAY_DRIFT = 2.0
 """Normal deviate of the test of drifting demand from which a ranker that changes is taken to follow demand: lower than
@@ -20,14 +26,16 @@ NOT_DOUBTS = ("effective-clicks", "never-shown", "rankings-vary", "repeated-quer
 """Codes of findings about what can be learned, which a verdict does not depend on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LogDoubts:
     """What the verdict has to take care of."""
 
     doubts: tuple[Doubt, ...] = ()
-    by_period: bool = False
-    """Whether the ranker changed and demand may have too: clicks of different periods must not be compared, neither
-    for the logging exposure nor for the examination of ranks."""
+    stretches: NDArray[np.int64] | None = None
+    """Period -> number of the stretch of time that it belongs to, in each of which the ranker was the same; None if it
+    never changed, or is known."""
+    may_drift: bool = False
+    """Whether demand seems to have changed too: then clicks of different stretches must not be compared."""
 
 
 def log_doubts(log: AggregatedLog, *, known: bool) -> LogDoubts:
@@ -44,5 +52,30 @@ def log_doubts(log: AggregatedLog, *, known: bool) -> LogDoubts:
             raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)
         if finding.level != "good" and finding.code not in NOT_DOUBTS:
             doubts.append(Doubt(finding.code, finding.text, finding.remedy))
-    moved = health.ranker.significant and (health.demand.z > MAY_DRIFT or health.within_periods)
-    return LogDoubts(tuple(doubts), by_period=moved and not known)
+    if known or not health.ranker.significant:
+        return LogDoubts(tuple(doubts))
+    pairs = shown_pairs(log)
+    stretches = steady_stretches(period_counts(log, pairs, Places(pairs)))
+    may_drift = health.demand.z > MAY_DRIFT or health.within_periods
+    return LogDoubts(tuple(doubts), stretches, may_drift)
+
+
+def steady_stretches(counts: PeriodCounts) -> NDArray[np.int64]:
+    """Number the stretches of time, each of consecutive periods, in which the ranker did not change.
+
+    The log is cut where it changed most, and each half again, until no change is significant.
+    """
+    starts: list[int] = [0]
+
+    def cut(first: int, last: int) -> None:
+        if last - first < 2:
+            return
+        inside = counts.of((counts.period >= first) & (counts.period < last))
+        found = ranker_moved(replace(inside, period=inside.period - first, periods=last - first))
+        if found.significant and found.boundary is not None:
+            starts.append(first + found.boundary)
+            cut(first, first + found.boundary)
+            cut(first + found.boundary, last)
+
+    cut(0, counts.periods)
+    return np.searchsorted(np.sort(starts), np.arange(counts.periods), side="right") - 1
