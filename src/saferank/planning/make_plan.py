@@ -29,10 +29,10 @@ from saferank.propensity.logging_exposure import estimated_logging_exposure
 
 Floats = NDArray[np.float64]
 
-SWAPS = (0.05, 0.1, 0.2, 0.5)
+SWAPS = (0.05, 0.2, 0.5)
 WORLDS = 5
 """Sets of relevances that are drawn; what is needed is the median over them."""
-MOST_DOCUMENTS = 200_000
+MOST_DOCUMENTS = 100_000
 """Documents, of queries drawn by their traffic, from which needed interactions are computed."""
 DRAWN_RANKINGS = 60_000
 """Of all queries together, for each way."""

@@ -50,7 +50,9 @@ def relevance_posterior(
 ) -> RelevancePosterior:
     """Return the posterior that the counts of a log give under this examination; ranks by score count from 1."""
     examined_at = statistics.shown.sum(axis=0) * examination
-    at_rank = np.divide(statistics.clicked.sum(axis=0), examined_at, out=np.zeros(len(examination)), where=examined_at > 0)
+    at_rank = np.divide(
+        statistics.clicked.sum(axis=0), examined_at, out=np.zeros(len(examination)), where=examined_at > 0
+    )
     shown = (statistics.shown @ at_rank) / np.maximum(statistics.impressions, 1)
     typical = np.where(statistics.impressions > 0, shown, _trend(at_rank, examined_at, rank_by_score))
     expected = typical * (statistics.shown @ examination)
