@@ -45,7 +45,7 @@ def plan(
     examination: Annotated[
         str | None,
         typer.Option(
-            help="Chance that a rank is looked at, if known: [cyan]inverse-rank:1[/cyan], or [cyan]1,0.5,0.3[/cyan].",
+            help="Chance that each rank is looked at, if it was measured: [cyan]1,0.62,0.41[/cyan].",
             show_default="estimated from the log",
         ),
     ] = None,
@@ -71,8 +71,8 @@ def plan(
     """Plan the next log: which randomness, at what cost, for how many days.
 
     A ranker that always shows the same leaves nothing to compare. Drawing its
-    rankings with some temperature T costs clicks, and makes a log that can certify
-    a better ranker. For each temperature, and for swapping neighbouring ranks:
+    rankings with some temperature T costs clicks, but the log can then certify a
+    better ranker. For each temperature, and for swaps of neighbouring ranks:
 
     [bold]lost[/bold]      clicks lost against the log as it is, our best estimate
     [bold]at most[/bold]   the same with 95% confidence, as if nothing unseen were clicked

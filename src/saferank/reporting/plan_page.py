@@ -37,8 +37,8 @@ def plan_page(plan: Plan) -> str:
         figure(
             cost_chart(plan),
             f"What logging costs at most, against the {unit} until a gain is certified: the further down and to the "
-            "left, the better. Circles: temperatures; squares: swaps of neighbouring ranks; ring: recommended. The dashed "
-            "line is the accepted cost; what never certifies the gain has no point.",
+            "left, the better. Circles: temperatures; squares: swaps of neighbouring ranks; ring: recommended. The "
+            "dashed line is the accepted cost; what never certifies the gain has no point.",
         ),
         "<h2>All ways that were considered</h2>",
         table(*_ways(plan), kinds=["chosen" if way is chosen else "" for way in plan.ways]),
@@ -47,8 +47,8 @@ def plan_page(plan: Plan) -> str:
         f'<p class="soft">Made by saferank {__version__}. Moved: share of the exposure that goes to other documents '
         "than in the ranking by score. Lost: share of the clicks, against the log as it is; at most: with "
         f"{plan.cost_confidence:.0%} confidence, as if documents that the log never shows were never clicked. "
-        f"Days: with {plan.held_out_share:.0%} of the log held out; all: with the whole log held out, for a candidate made "
-        "elsewhere. To draw with temperature T: add -T log(-log(u)) to each score, with u uniform "
+        f"Days: with {plan.held_out_share:.0%} of the log held out; all: with the whole log held out, for a "
+        "candidate made elsewhere. To draw with temperature T: add -T log(-log(u)) to each score, with u uniform "
         "between 0 and 1, and sort.</p>",
     ]
     return page("saferank plan", body, style="tr.chosen td { font-weight: 600; color: var(--good); }")
@@ -102,7 +102,7 @@ def cost_chart(plan: Plan) -> str:
         layer(heated).mark_point(filled=True, size=60, opacity=1),
         layer(swapped).mark_point(filled=True, shape="square", size=60, opacity=1),
         layer([row for row in rows if row["chosen"]]).mark_point(size=260, strokeWidth=2, opacity=1),
-        layer(labelled).mark_text(dy=-13, fontSize=11).encode(text="label:N"),
+        layer(labelled).mark_text(dx=9, dy=-8, align="left", fontSize=11).encode(text="label:N"),
     ]
     label = "Cost of logging at most against the time until a gain is certified, by temperature"
     return chart_svg(alt.LayerChart(layer=layers, width=720, height=330), "cost", label)
