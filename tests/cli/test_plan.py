@@ -123,4 +123,7 @@ def test_documents_without_scores_stop_it_unless_dropped(log: Path, features: Pa
     with pytest.raises(DataError) as error:
         call(log, *options)
     assert error.value.file == str(log)
-    assert "T = " in call(log, *options, "--on-bad-rows", "drop")
+    said = call(log, *options, "--on-bad-rows", "drop")
+    clicks = pq.read_table(log).to_pylist()
+    lost = [row["click"] for row in clicks if (row["query_id"], row["document_id"]) == ("q0", "d0")]
+    assert f"{sum(lost) / sum(row['click'] for row in clicks):.1%} of the clicks" in words(said)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from saferank.data.click_patterns import ClickPatterns
+from saferank.data.log_statistics import LogStatistics
 from saferank.planning.exploration_cost import exploration_cost
 from saferank.planning.mean_rank import mean_rank_scores
 from saferank.planning.randomisation import Temperature
@@ -77,9 +78,15 @@ def test_unseen_documents_follow_the_trend_over_ranks() -> None:
     np.testing.assert_allclose(relevance_posterior(log, examination, rank).typical, np.tile(fall, 100), rtol=0.05)
 
 
-def test_mean_rank_counts_unseen_as_one_beyond() -> None:
-    from saferank.data.log_statistics import LogStatistics
+def test_unseen_documents_are_poor_where_lower_ranks_are_never_clicked() -> None:
+    shown = np.array([[200, 0], [0, 200], [0, 0]])
+    log = LogStatistics(np.array([0, 3]), np.array([200]), shown, shown * np.array([[1, 0]]))
+    typical = relevance_posterior(log, np.array([1.0, 0.6]), np.array([1, 2, 3], np.int32)).typical
+    assert typical[0] == 1.0
+    assert typical[2] < 0.01
 
+
+def test_mean_rank_counts_unseen_as_one_beyond() -> None:
     shown = np.array([[3, 1], [1, 2], [0, 0], [0, 0]])
     log = LogStatistics(np.array([0, 3, 4]), np.array([4, 0]), shown, np.zeros((4, 2), np.int64))
     np.testing.assert_allclose(mean_rank_scores(log), [-(3 + 2) / 4, -(1 + 2 * 2 + 3) / 4, -3.0, -3.0])

@@ -81,6 +81,15 @@ def test_without_scores_and_examination_the_log_is_asked() -> None:
     np.testing.assert_allclose(plan.examination, CURVE, rtol=0.3)
 
 
+def test_a_given_curve_is_held_against_the_log(plan: Plan) -> None:
+    assert plan.notes == ()
+    assert any("contradicts" in note for note in small_plan(examination=[1.0, 0.1, 0.01]).notes)
+    fixed: list[Interaction] = [(f"q{q}", ["d0", "d1", "d2"], ["d0"]) for q in range(40) for _ in range(5)]
+    made = make_plan(aggregated(fixed, cutoff=3), candidates(**DOCUMENTS), None, CURVE)
+    assert any("too little to check" in note for note in made.notes)
+    assert made.unreachable == GAINS  # only rank 1 is ever clicked: nothing to gain
+
+
 def test_refusals() -> None:
     fixed: list[Interaction] = [(f"q{q}", ["d0", "d1", "d2"], ["d0"]) for q in range(40) for _ in range(5)]
     with pytest.raises(DataError, match="--examination") as error:

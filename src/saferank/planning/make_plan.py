@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.data.aggregated_log import PARTS, AggregatedLog
@@ -24,7 +25,7 @@ from saferank.planning.temperature_grid import moved_exposure, temperature_grid
 from saferank.planning.traffic_per_day import logged_days
 from saferank.policy.serve import ranks_by_score
 from saferank.propensity.examination import check_probabilities
-from saferank.propensity.examination_estimate import estimate_examination
+from saferank.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
 from saferank.propensity.logging_exposure import estimated_logging_exposure
 
 Floats = NDArray[np.float64]
@@ -70,6 +71,7 @@ def make_plan(
     patterns = log.click_patterns(PARTS, data)
     tell("Estimating examination")
     curve, curve_from, notes = _examination(log, statistics, examination, rng)
+    notes += _left_out(log, statistics)
     ranker, ranker_from = _scores(statistics, scores)
     now = estimated_logging_exposure(statistics, curve)
     posterior = relevance_posterior(statistics, curve, ranks_by_score(ranker, statistics.offsets))
@@ -153,7 +155,7 @@ def _examination(
             raise UsageError(f"examination is for {len(curve)} ranks, but the log was cut at {log.cutoff}.")
         if not curve[0] > 0:
             raise UsageError("examination of rank 1 is 0, but there would be no click there; give a positive one.")
-        return curve, "given", []
+        return curve, "given", _doubts(curve / curve[0], estimate_examination(statistics, rng))
     estimate = estimate_examination(statistics, rng)
     if not estimate.complete:
         raise DataError(
@@ -162,6 +164,28 @@ def _examination(
             file=log.source,
         )
     return estimate.probabilities(), f"estimated by {estimate.method}", [f"Examination: {w}" for w in estimate.warnings]
+
+
+def _doubts(relative: Floats, estimate: ExaminationEstimate) -> list[str]:
+    """Return what the log has to say against a given curve, relative to rank 1."""
+    if not estimate.complete:
+        return ["This log varies too little to check the given examination; if that is wrong, so are all numbers here."]
+    off = (relative * (1.0 + MARGIN) < estimate.low) | (relative > estimate.high * (1.0 + MARGIN))
+    if not off.any():
+        return []
+    rank = int(np.flatnonzero(off)[0])
+    return [
+        f"The log contradicts the given examination: rank {rank + 1} is given as {relative[rank]:.2f} of rank 1, but "
+        f"is looked at {estimate.low[rank]:.2f} to {estimate.high[rank]:.2f} times as often. Leave --examination out."
+    ]
+
+
+def _left_out(log: AggregatedLog, statistics: LogStatistics) -> list[str]:
+    total = int(pc.sum(log.impressions["clicked"]).as_py() or 0)
+    missing = total - int(statistics.clicks.sum())
+    if not missing:
+        return []
+    return [f"{missing / total:.1%} of the clicks are on documents that F lacks: they are left out of all numbers."]
 
 
 def _scores(statistics: LogStatistics, given: ArrayLike | None) -> tuple[Floats, str]:

@@ -67,12 +67,15 @@ def relevance_posterior(
 
 
 def _trend(at_rank: Floats, examined_at: Floats, rank: NDArray[np.int32]) -> Floats:
-    """Mean relevance at a rank: log relevance linear in rank, falling or level, fitted to the clicks of each rank."""
+    """Mean relevance at a rank: log relevance linear in rank, falling or level, fitted to the clicks of each rank.
+
+    Half a click is added to each rank that was looked at, so that one without any counts as low, not as unknown.
+    """
     ranks = np.arange(1, len(at_rank) + 1, dtype=np.float64)
-    clicks = at_rank * examined_at  # the log of a rate from so many clicks has variance 1 / clicks
+    clicks = np.where(examined_at > 0, at_rank * examined_at + 0.5, 0.0)  # a log rate has variance 1 / clicks
     if clicks.sum() == 0.0:
         return np.zeros(len(rank))
-    logs = np.log(at_rank, out=np.zeros(len(ranks)), where=clicks > 0)
+    logs = np.log(clicks / np.maximum(examined_at, 1.0), out=np.zeros(len(ranks)), where=clicks > 0)
     centre, level = np.average(ranks, weights=clicks), np.average(logs, weights=clicks)
     curvature = float(clicks @ (ranks - centre) ** 2)
     slope = min(float(clicks @ ((ranks - centre) * (logs - level))) / curvature, 0.0) if curvature > 0 else 0.0
