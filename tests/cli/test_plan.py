@@ -81,6 +81,8 @@ def test_one_screen_a_page_and_json(log: Path, features: Path) -> None:
     page = Page(Path("plan.html").read_text())
     assert told["recommendation"] in page.text
     assert page.fetched == []
+    assert "gain of 10%" in page.text
+    assert len(page.ids) == len(set(page.ids))
     for way in told["ways"]:
         assert f"{100 * way['moved']:.1f}%" in said
         assert f"{100 * way['moved']:.1f}%" in page.text

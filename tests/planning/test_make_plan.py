@@ -11,6 +11,7 @@ from saferank.errors import DataError, UsageError
 from saferank.planning.make_plan import make_plan
 from saferank.planning.plan import GAINS, Plan, days, percent, recommendation, whole
 from saferank.planning.traffic_per_day import logged_days
+from saferank.reporting.plan_page import plan_page
 from tests.doctor.logs import Interaction, aggregated, candidates, random_interactions
 
 CURVE = [1.0, 0.6, 0.4]
@@ -88,6 +89,7 @@ def test_a_given_curve_is_held_against_the_log(plan: Plan) -> None:
     made = make_plan(aggregated(fixed, cutoff=3), candidates(**DOCUMENTS), None, CURVE)
     assert any("too little to check" in note for note in made.notes)
     assert made.unreachable == GAINS  # only rank 1 is ever clicked: nothing to gain
+    assert "<svg" not in plan_page(made)
 
 
 def test_refusals() -> None:

@@ -78,8 +78,9 @@ def make_plan(
     interactions = statistics.total_interactions
     per_document = np.repeat(statistics.interactions / interactions, np.diff(statistics.offsets))
 
-    tell("Choosing temperatures")
+    tell("Making better policies")
     world = _Worlds.of(statistics, ranker, now, posterior, curve, gains, rng)
+    tell("Choosing temperatures")
     grid = temperature_grid(world.scores, world.offsets, curve, np.repeat(world.share, np.diff(world.offsets)))
     if not grid:
         raise DataError("has no query with two candidates: there is no order to vary.", file=log.source)
@@ -190,7 +191,7 @@ def _left_out(log: AggregatedLog, statistics: LogStatistics) -> list[str]:
 
 def _scores(statistics: LogStatistics, given: ArrayLike | None) -> tuple[Floats, str]:
     if given is None:
-        return mean_rank_scores(statistics), "minus the mean rank in the log"
+        return mean_rank_scores(statistics), "minus the mean rank in the log (so T is in ranks)"
     scores = np.ascontiguousarray(given, np.float64)
     if scores.shape != (statistics.documents,):
         raise UsageError(f"{scores.shape} scores for {statistics.documents} documents.")

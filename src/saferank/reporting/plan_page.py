@@ -28,18 +28,12 @@ STEPS = (1, 2, 5)
 def plan_page(plan: Plan) -> str:
     """Return the page."""
     chosen = plan.recommended
-    unit = "interactions" if plan.per_day is None else "days"
     body = [
         "<h1>How much randomness, at what cost, for how long</h1>",
         f'<p class="soft source">{escape(plan.source)}. Top {plan.cutoff} ranks.</p>',
         finding("caution" if chosen is None else "good", recommendation(plan), word="plan"),
         tiles(_tiles(plan)),
-        figure(
-            cost_chart(plan),
-            f"What logging costs at most, against the {unit} until a gain is certified: the further down and to the "
-            "left, the better. Circles: temperatures; squares: swaps of neighbouring ranks; ring: recommended. The "
-            "dashed line is the accepted cost; what never certifies the gain has no point.",
-        ),
+        *_picture(plan),
         "<h2>All ways that were considered</h2>",
         table(*_ways(plan), kinds=["chosen" if way is chosen else "" for way in plan.ways]),
         "<h2>What it rests on</h2>",
@@ -52,6 +46,18 @@ def plan_page(plan: Plan) -> str:
         "between 0 and 1, and sort.</p>",
     ]
     return page("saferank plan", body, style="tr.chosen td { font-weight: 600; color: var(--good); }")
+
+
+def _picture(plan: Plan) -> Iterable[str]:
+    """Yield the chart, unless there is no point to draw."""
+    if any(need.feasible for way in plan.ways if way.random for need in way.needs):
+        unit = "interactions" if plan.per_day is None else "days"
+        yield figure(
+            cost_chart(plan),
+            f"What logging costs at most, against the {unit} until a gain is certified: the further down and to the "
+            "left, the better. Circles: temperatures; squares: swaps of neighbouring ranks; ring: recommended. The "
+            "dashed line is the accepted cost; what never certifies the gain has no point.",
+        )
 
 
 def write_plan_page(plan: Plan, path: str | Path) -> None:
@@ -114,7 +120,7 @@ def _logarithmic(ticks: list[float]) -> dict[str, Any]:
 
 def _ticks(values: list[float]) -> list[float]:
     """Return 1, 2 and 5 times powers of ten, from below the smallest value to above the largest."""
-    values = [max(value, LEAST_COST) for value in values] or [1.0]
+    values = [max(value, LEAST_COST) for value in values]
     low, high = math.floor(math.log10(min(values))) - 1, math.ceil(math.log10(max(values))) + 1
     steps = [float(f"{step}e{power}") for power in range(low, high + 1) for step in STEPS]
     first = max(place for place, step in enumerate(steps) if step < min(values))
