@@ -17,6 +17,7 @@ from saferank.cli.data import data
 from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
 from saferank.cli.fit import fit
+from saferank.cli.plan import plan
 from saferank.cli.rank import rank
 from saferank.cli.report import report
 from saferank.cli.reproduce import reproduce
@@ -82,6 +83,7 @@ app.command()(data)
 app.command()(simulate)
 app.command()(aggregate)
 app.command()(doctor)
+app.command()(plan)
 app.command()(fit)
 app.command()(certify)
 app.command()(report)

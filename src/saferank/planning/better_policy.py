@@ -13,8 +13,9 @@ from saferank.planning.temperature_grid import moved_exposure
 Floats = NDArray[np.float64]
 
 TYPICAL_MOVED = 0.25
-"""Share of the exposure that a new model moves without gaining by it. Policies learned from simulated logs of 200,000
-interactions moved 0.19 to 0.28 in all; one that moves only what pays would be certified from a tenth of the data."""
+"""Share of the exposure that a new model moves without gaining by it: a cautious choice. Five policies learned from
+simulated logs, which moved 0.19 to 0.28 of the exposure, needed 0.2 to 0.9 times the interactions that 0.25 gives, and
+1.0 to 2.7 times those that 0.2 gives; for policies that move only what pays, about a tenth would do."""
 LARGEST_PUSH = 1e4
 BISECTIONS = 14
 
@@ -55,10 +56,10 @@ def better_exposures(
     start = known + _least(moves_enough)[1] * noise
     found: list[Floats | None] = []
     for gain in gains:
-        target = (1.0 + gain) * float(value @ now)
+        target = (1.0 + gain) * float((value * now).sum())
 
         def reaches(push: float, target: float = target) -> bool:
-            return float(value @ ranked(start + push * wanted)) >= target
+            return float((value * ranked(start + push * wanted)).sum()) >= target
 
         if not reaches(LARGEST_PUSH):
             found.append(None)
@@ -83,7 +84,7 @@ def _least(enough: Callable[[float], bool]) -> tuple[float, float]:
 
 
 def _mixture(short: Floats, enough: Floats, value: Floats, target: float) -> Floats:
-    less, more = float(value @ short), float(value @ enough)
+    less, more = float((value * short).sum()), float((value * enough).sum())
     share = (target - less) / (more - less) if more > less else 1.0
     return (1.0 - share) * short + share * enough
 
@@ -92,4 +93,5 @@ def _standardised(values: Floats, offsets: NDArray[np.int64]) -> Floats:
     lengths = np.diff(offsets)
     centred = values - np.repeat(np.add.reduceat(values, offsets[:-1]) / lengths, lengths)
     deviation = np.repeat(np.sqrt(np.add.reduceat(centred**2, offsets[:-1]) / lengths), lengths)
-    return np.divide(centred, deviation, out=np.zeros(len(values)), where=deviation > 1e-12)
+    scaled: Floats = np.divide(centred, deviation, out=np.zeros(len(values)), where=deviation > 1e-12)
+    return scaled

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.data.aggregated_log import PARTS, AggregatedLog
@@ -24,15 +25,15 @@ from saferank.planning.temperature_grid import moved_exposure, temperature_grid
 from saferank.planning.traffic_per_day import logged_days
 from saferank.policy.serve import ranks_by_score
 from saferank.propensity.examination import check_probabilities
-from saferank.propensity.examination_estimate import estimate_examination
+from saferank.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
 from saferank.propensity.logging_exposure import estimated_logging_exposure
 
 Floats = NDArray[np.float64]
 
-SWAPS = (0.05, 0.1, 0.2, 0.5)
+SWAPS = (0.05, 0.2, 0.5)
 WORLDS = 5
 """Sets of relevances that are drawn; what is needed is the median over them."""
-MOST_DOCUMENTS = 200_000
+MOST_DOCUMENTS = 100_000
 """Documents, of queries drawn by their traffic, from which needed interactions are computed."""
 DRAWN_RANKINGS = 60_000
 """Of all queries together, for each way."""
@@ -70,14 +71,16 @@ def make_plan(
     patterns = log.click_patterns(PARTS, data)
     tell("Estimating examination")
     curve, curve_from, notes = _examination(log, statistics, examination, rng)
+    notes += _left_out(log, statistics)
     ranker, ranker_from = _scores(statistics, scores)
     now = estimated_logging_exposure(statistics, curve)
     posterior = relevance_posterior(statistics, curve, ranks_by_score(ranker, statistics.offsets))
     interactions = statistics.total_interactions
     per_document = np.repeat(statistics.interactions / interactions, np.diff(statistics.offsets))
 
-    tell("Choosing temperatures")
+    tell("Making better policies")
     world = _Worlds.of(statistics, ranker, now, posterior, curve, gains, rng)
+    tell("Choosing temperatures")
     grid = temperature_grid(world.scores, world.offsets, curve, np.repeat(world.share, np.diff(world.offsets)))
     if not grid:
         raise DataError("has no query with two candidates: there is no order to vary.", file=log.source)
@@ -153,7 +156,7 @@ def _examination(
             raise UsageError(f"examination is for {len(curve)} ranks, but the log was cut at {log.cutoff}.")
         if not curve[0] > 0:
             raise UsageError("examination of rank 1 is 0, but there would be no click there; give a positive one.")
-        return curve, "given", []
+        return curve, "given", _doubts(curve / curve[0], estimate_examination(statistics, rng))
     estimate = estimate_examination(statistics, rng)
     if not estimate.complete:
         raise DataError(
@@ -164,9 +167,31 @@ def _examination(
     return estimate.probabilities(), f"estimated by {estimate.method}", [f"Examination: {w}" for w in estimate.warnings]
 
 
+def _doubts(relative: Floats, estimate: ExaminationEstimate) -> list[str]:
+    """Return what the log has to say against a given curve, relative to rank 1."""
+    if not estimate.complete:
+        return ["This log varies too little to check the given examination; if that is wrong, so are all numbers here."]
+    off = (relative * (1.0 + MARGIN) < estimate.low) | (relative > estimate.high * (1.0 + MARGIN))
+    if not off.any():
+        return []
+    rank = int(np.flatnonzero(off)[0])
+    return [
+        f"The log contradicts the given examination: rank {rank + 1} is given as {relative[rank]:.2f} of rank 1, but "
+        f"is looked at {estimate.low[rank]:.2f} to {estimate.high[rank]:.2f} times as often. Leave --examination out."
+    ]
+
+
+def _left_out(log: AggregatedLog, statistics: LogStatistics) -> list[str]:
+    total = int(pc.sum(log.impressions["clicked"]).as_py() or 0)
+    missing = total - int(statistics.clicks.sum())
+    if not missing:
+        return []
+    return [f"{missing / total:.1%} of the clicks are on documents that F lacks: they are left out of all numbers."]
+
+
 def _scores(statistics: LogStatistics, given: ArrayLike | None) -> tuple[Floats, str]:
     if given is None:
-        return mean_rank_scores(statistics), "minus the mean rank in the log"
+        return mean_rank_scores(statistics), "minus the mean rank in the log (so T is in ranks)"
     scores = np.ascontiguousarray(given, np.float64)
     if scores.shape != (statistics.documents,):
         raise UsageError(f"{scores.shape} scores for {statistics.documents} documents.")

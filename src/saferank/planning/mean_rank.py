@@ -14,4 +14,6 @@ def mean_rank_scores(statistics: LogStatistics) -> NDArray[np.float64]:
     ranks = np.arange(1, beyond)
     interactions = np.repeat(statistics.interactions, np.diff(statistics.offsets))
     total = statistics.shown @ ranks + beyond * (interactions - statistics.impressions)
-    return -np.divide(total, interactions, out=np.full(len(total), float(beyond)), where=interactions > 0)
+    mean: NDArray[np.float64] = np.full(len(total), float(beyond))
+    np.divide(total, interactions, out=mean, where=interactions > 0)
+    return -mean

@@ -84,12 +84,12 @@ class Needed:
 def needed_interactions(exposure: Floats, traffic: Traffic, *, shortfall: float, delta: float) -> Needed:
     """Return how many interactions certify, four times in five, that a policy beats the production ranker.
 
-        X = sum_d (min(rho(d) / rho_log(d), W) - 1) c(d),        N = (z_(1 - delta) + z_0.8)^2 Var X / (E X - shortfall)^2
+        X = sum_d (min(rho(d) / rho_log(d), W) - 1) c(d),    N = (z_(1 - delta) + z_0.8)^2 Var X / (E X - shortfall)^2
 
     the least over clips W. E X is at most U(policy) - U(log). `shortfall` = U(now) - U(log) is what randomness costs:
-    the policy has to beat the ranker as it is now, not the randomised one; where that is better than now, the policy has
-    to beat that. A document that is not logged has the weight -1. Asymptotic: a bound that holds for any N, or at every
-    look, needs more.
+    the policy has to beat the ranker as it is now, not the randomised one; where that is better than now, the policy
+    has to beat that. A document that is not logged has the weight -1. Asymptotic: a bound that holds for any N, or at
+    every look, needs more.
     """
     logged = traffic.logging_exposure
     ratio = np.divide(exposure, logged, out=np.zeros(len(exposure)), where=logged > 0)

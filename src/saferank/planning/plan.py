@@ -10,8 +10,13 @@ from saferank.planning.needed_interactions import POWER
 
 GAINS = (0.02, 0.05, 0.10)
 RECOMMENDED_GAIN = 0.05
+AS_GOOD = 1.25
+"""A log that needs so many times as much is as good as the recommended one: such numbers are not more precise."""
 CONFIDENCE = 0.95
 """Of what a way to randomise costs at most."""
+
+MOST_DAYS = 3650.0
+"""Ten years: what takes longer is as good as never."""
 
 WayKind = Literal["as logged", "by score", "temperature", "swap"]
 
@@ -29,6 +34,16 @@ class Need:
     """Days of the log's own traffic with the held-out share of the split; None if the log has no timestamps."""
     days_all: float | None
     """The same if the whole log is held out, for a candidate that was made elsewhere."""
+
+    @property
+    def taken(self) -> float:
+        """Days with the held-out share; interactions if the log has no timestamps."""
+        return self.interactions if self.days_held_out is None else self.days_held_out
+
+    @property
+    def feasible(self) -> bool:
+        """Whether so much can be logged: a finite number of interactions, in ten years at most."""
+        return math.isfinite(self.interactions) and (self.days_held_out is None or self.days_held_out <= MOST_DAYS)
 
 
 @dataclass(frozen=True)
@@ -98,9 +113,7 @@ class Plan:
         fit = [
             way
             for way in self.ways
-            if way.random
-            and way.relative_cost_at_most <= self.most_cost
-            and math.isfinite(way.need(RECOMMENDED_GAIN).interactions)
+            if way.random and way.relative_cost_at_most <= self.most_cost and way.need(RECOMMENDED_GAIN).feasible
         ]
         return min(fit, key=lambda way: (way.need(RECOMMENDED_GAIN).interactions, way.cost_at_most), default=None)
 
@@ -109,25 +122,39 @@ def recommendation(plan: Plan) -> str:
     """Return what to do, in a sentence or two."""
     if RECOMMENDED_GAIN in plan.unreachable:
         return (
-            f"No plan for a gain of {RECOMMENDED_GAIN:.0%}: as far as this log can tell, no ranking of these candidates "
-            "earns so many more clicks. Log more interactions, or add candidates."
+            f"No plan for a gain of {RECOMMENDED_GAIN:.0%}: as far as this log can tell, no ranking of these "
+            "candidates earns so many more clicks. Log more interactions, or add candidates."
         )
     way = plan.recommended
     if way is None:
-        cheapest = min((way for way in plan.ways if way.random), key=lambda way: way.relative_cost_at_most)
-        return (
-            f"No way to randomise costs at most {percent(plan.most_cost)} of the clicks with {plan.cost_confidence:.0%} "
-            f"confidence and certifies a gain of {RECOMMENDED_GAIN:.0%}. The cheapest, {what_to_do(cheapest)}, costs at "
-            f"most {cheapest.relative_cost_at_most:.2%}: raise --most-cost, or log more."
-        )
-    need = way.need(RECOMMENDED_GAIN)
-    cost = f"it costs at most {max(way.relative_cost_at_most, 0.0):.2%} of the clicks"
+        return _too_costly(plan)
+    need, cost = way.need(RECOMMENDED_GAIN), max(way.relative_cost_at_most, 0.0)
+    logged = next(one for one in plan.ways if one.kind == "as logged").need(RECOMMENDED_GAIN)
     if need.days_held_out is None or need.days_all is None:
-        took = f"{whole(need.interactions)} held-out interactions"
-        return f"{_sentence(what_to_do(way))}: {cost}, and {took} would certify a gain of {RECOMMENDED_GAIN:.0%}."
+        took, elsewhere = f"{whole(need.interactions)} held-out interactions", ""
+        as_now = f"{whole(logged.interactions)} interactions"
+    else:
+        took, as_now = days(need.days_held_out), days(logged.days_held_out or 0.0)
+        elsewhere = f" ({days(need.days_all)} for a candidate made elsewhere, with the whole log held out)"
+    does_too = f" The log as it is varies enough: it takes {as_now} without any change."
     return (
-        f"{_sentence(what_to_do(way))}: {cost}, and {days(need.days_held_out)} of such a log would certify a gain of "
-        f"{RECOMMENDED_GAIN:.0%} ({days(need.days_all)} for a candidate made elsewhere, with the whole log held out)."
+        f"{_sentence(what_to_do(way))}: it costs at most {cost:.2%} of the clicks, and {took} of such a log would "
+        f"certify a gain of {RECOMMENDED_GAIN:.0%}{elsewhere}."
+    ) + (does_too if logged.interactions <= AS_GOOD * need.interactions else "")
+
+
+def _too_costly(plan: Plan) -> str:
+    able = [way for way in plan.ways if way.random and way.need(RECOMMENDED_GAIN).feasible]
+    goal = f"a gain of {RECOMMENDED_GAIN:.0%}"
+    if not able:
+        return f"No way to randomise that was considered would certify {goal}."
+    cheapest = min(able, key=lambda way: way.relative_cost_at_most)
+    need = cheapest.need(RECOMMENDED_GAIN)
+    took = f"{whole(need.interactions)} interactions" if need.days_held_out is None else days(need.days_held_out)
+    return (
+        f"No way to randomise certifies {goal} and costs at most {percent(plan.most_cost)} of the clicks. The cheapest "
+        f"that certifies it: {what_to_do(cheapest)}, which takes {took} and costs at most "
+        f"{cheapest.relative_cost_at_most:.2%} (estimate {cheapest.relative_cost:.2%}). Raise --most-cost to accept it."
     )
 
 
@@ -140,15 +167,38 @@ def what_to_do(way: Way) -> str:
     return "go on as logged" if way.kind == "as logged" else "sort by score"
 
 
+def assumptions(plan: Plan) -> tuple[str, ...]:
+    """Return what the numbers rest on."""
+    curve = ", ".join(f"{value:.2g}" for value in plan.examination)
+    return (
+        f"Scores: {plan.scores_from}. Examination: {plan.examination_from} ({curve}); users are taken to be "
+        "position-based.",
+        "To certify: a policy that is truly so much better, and moves as much as learned policies do, is proven "
+        f"better than the ranker of this log with {1 - plan.delta:.0%} confidence, {plan.power:.0%} of the time, at a "
+        "single look (normal approximation: a guide to within a factor of a few, not a promise).",
+        *(
+            f"A gain of {gain:.0%}: as far as the log can tell, no ranking of these candidates reaches it."
+            for gain in plan.unreachable
+        ),
+        "Rankings that never vary leave the examination curve unchecked and are not recommended. Swaps show nothing "
+        f"from beyond rank {plan.cutoff}: they certify only policies that bring in little from there.",
+    )
+
+
+def takes(need: Need) -> str:
+    """Return days (or interactions) as a table shows them: rounded up, at most two digits."""
+    if need.days_held_out is not None and MOST_DAYS < need.days_held_out < math.inf:
+        return "> 10 years"
+    return whole(need.taken)
+
+
 def days(value: float) -> str:
     """Return a number of days as one reads it.
 
-    >>> days(0.3), days(12.2), days(float("inf"))
-    ('less than 1 day', '13 days', 'no number of days')
+    >>> days(0.3), days(12.2), days(1234.0)
+    ('less than 1 day', '13 days', '1,300 days')
     """
-    if math.isinf(value):
-        return "no number of days"
-    return "less than 1 day" if value < 1 else f"{whole(value)} day{'s' if math.ceil(value) > 1 else ''}"
+    return "less than 1 day" if value < 1 else f"{whole(value)} day{'s' if value > 1 else ''}"
 
 
 def whole(value: float) -> str:
@@ -165,13 +215,15 @@ def whole(value: float) -> str:
     return f"{math.ceil(value / unit) * unit:,}"
 
 
-def percent(share: float) -> str:
-    """Return a share in percent without needless digits.
+def percent(share: float, digits: int | None = None) -> str:
+    """Return a share in percent, with so many digits, or no needless ones.
 
-    >>> percent(0.01), percent(0.005)
-    ('1%', '0.5%')
+    >>> percent(0.01), percent(0.005), percent(-1e-9, 2)
+    ('1%', '0.5%', '0.00%')
     """
-    return f"{100 * share:g}%"
+    if digits is None:
+        return f"{100 * share:g}%"
+    return f"{round(100 * share, digits) + 0.0:.{digits}f}%"
 
 
 def _sentence(text: str) -> str:

@@ -17,12 +17,12 @@ LEAST_MOVED, MOST_MOVED = 0.01, 0.4
 
 def moved_exposure(exposure: Floats, reference: Floats, weight: Floats) -> float:
     """Share of the exposure that goes to other documents than in the reference; `weight` is each document's traffic."""
-    total = max(float(reference @ weight), float(exposure @ weight), 1e-300)
-    return float(np.abs(exposure - reference) @ weight) / 2.0 / total
+    total = max(float((reference * weight).sum()), float((exposure * weight).sum()), 1e-300)
+    return float((np.abs(exposure - reference) * weight).sum()) / 2.0 / total
 
 
 def temperature_grid(
-    scores: Floats, offsets: NDArray[np.int64], examination: Floats, weight: Floats, *, steps: int = 7
+    scores: Floats, offsets: NDArray[np.int64], examination: Floats, weight: Floats, *, steps: int = 9
 ) -> tuple[float, ...]:
     """Return temperatures in geometric steps, of two digits each, from nearly none to a lot of movement.
 
