@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.homogeneity import Tables, chi_square_tables, weighted_sums
-from saferank.doctor.period_counts import PeriodCounts
+from saferank.doctor.period_counts import PeriodCounts, compact
 
 SIGNIFICANT = 4.0
 """Normal deviate from which a change is believed: one clean log in 30,000 by each of two resolutions."""
@@ -167,7 +167,8 @@ def _relative_change(counts: PeriodCounts) -> float:
 def _placements(counts: PeriodCounts) -> tuple[Tables, NDArray[np.int64]]:
     """Return the tables document x period of each (query, rank), and their ranks."""
     _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)
-    tables = chi_square_tables(table, _cells(counts), table * counts.periods + counts.period, counts.shown)
+    column = compact(table * counts.periods + counts.period)
+    tables = chi_square_tables(table, _cells(counts), column, counts.shown)
     rank = np.zeros(len(tables.items), np.int64)
     rank[table] = counts.rank
     return tables, rank
@@ -183,7 +184,7 @@ def _disagreement(counts: PeriodCounts) -> float:
     """Chance that two interactions of a query show the same document at a rank: in one period, less in different."""
     cell, shown = _cells(counts), counts.shown.astype(np.float64)
     _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)
-    column = table * counts.periods + counts.period
+    column = compact(table * counts.periods + counts.period)
     in_cell, in_column, in_table = (np.bincount(key, shown) for key in (cell, column, table))
     same, pairs = float((shown * (shown - 1)).sum()), float((in_column * (in_column - 1)).sum())
     other_same = float((in_cell**2).sum() - (shown**2).sum())
