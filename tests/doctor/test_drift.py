@@ -54,6 +54,13 @@ def test_a_nightly_ranker_moves_and_follows_demand() -> None:
     assert 0.1 < demand.size < 0.6
 
 
+def test_busy_days_are_no_drift() -> None:
+    busy = Shop(ranker="nightly", relevance=(0.02, 0.3), season=0.3)
+    found = [demand_drift(counted(busy, seed)) for seed in range(6)]
+    assert not any(one.significant for one in found)
+    assert np.mean([one.z for one in found]) < 2.0
+
+
 def test_the_day_of_a_release_is_named() -> None:
     assert [ranker_moved(counted(Shop(ranker="release", days=8), seed)).boundary for seed in range(3)] == [4, 4, 4]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from saferank.doctor.homogeneity import Tables, chi_square_tables, deviate, total
+from saferank.doctor.homogeneity import Tables, chi_square_tables, deviate, weighted_sums
 
 
 def one_table(counts: np.ndarray) -> Tables:
@@ -34,7 +34,7 @@ def test_tables_that_say_nothing_count_nothing() -> None:
     for counts in ([[3, 4], [0, 0]], [[3, 0], [4, 0]], [[1, 0], [0, 2]], [[1, 1, 1, 1, 1], [0, 0, 0, 0, 0]]):
         found = one_table(np.array(counts))
         assert (found.variance[0], found.statistic[0]) == (0.0, 0.0)
-    assert total(found, np.ones(1)).z == 0.0
+    assert weighted_sums(found, np.ones(1)).z == 0.0
 
 
 def test_tables_are_tested_apart() -> None:
@@ -49,9 +49,12 @@ def test_tables_are_tested_apart() -> None:
         alone = one_table(counts)
         assert together.statistic[place] == pytest.approx(alone.statistic[0])
         assert together.variance[place] == pytest.approx(alone.variance[0])
-    both = total(together, np.array([1.0, 0.5]))
-    assert both.value == pytest.approx(together.statistic @ [1.0, 0.5])
-    assert both.variance == pytest.approx(together.variance @ [1.0, 0.25])
+    both = weighted_sums(together, np.array([1.0, 0.5]))
+    assert both.excess[0] == pytest.approx((together.statistic - together.mean) @ [1.0, 0.5])
+    assert both.variance[0] == pytest.approx(together.variance @ [1.0, 0.25])
+    apart = weighted_sums(together, np.array([1.0, 0.5]), np.array([0, 1]), 2)
+    assert apart.excess.sum() == pytest.approx(both.excess[0])
+    assert np.sqrt(apart.variance).sum() > np.sqrt(both.variance[0])  # as if both always erred together
 
 
 @pytest.mark.parametrize("freedom", [1, 4, 50])

@@ -29,6 +29,8 @@ class Shop:
     """Of Plackett-Luce."""
     drift: float = 0.0
     """Standard deviation of log relevance over the days; the nightly ranker sorts by yesterday's, and noise."""
+    season: float = 0.0
+    """On every other day all documents are clicked more often, by this share."""
     stop: float = 0.0
     """Cascade: chance that a user who has clicked goes no further."""
     trust: bool = False
@@ -69,6 +71,7 @@ def simulate(shop: Shop, seed: int) -> Log:
     yesterday = by_day[day, query] if shop.ranker.startswith("nightly") else relevance[query]
     ranking = np.argsort(-(np.log(yesterday) + noise), axis=1)[:, :ranks]
     chance = np.take_along_axis(by_day[day + 1, query], ranking, 1)
+    chance = chance * np.where(day % 2, 1.0 + shop.season, 1.0)[:, None]
     if shop.tastes:
         chance = np.clip(chance * np.exp(rng.normal(0, shop.tastes, (n, 1)) - shop.tastes**2 / 2), 0, 1)
     examination = np.array(shop.examination)

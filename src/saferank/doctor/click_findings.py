@@ -8,9 +8,10 @@ import numpy as np
 
 from saferank.doctor.health import Finding, Health
 
-BLOCKING_BOTS = 0.02
-"""Share of impressions in which everything is clicked from which no verdict is given: bots flatten the curve and hide
-differences by about as much as their share of the clicks, which is several times that of the impressions."""
+BLOCKING_BOTS = 0.015
+"""Share of impressions in which everything is clicked from which no verdict is given, so that bots of 2% hardly ever
+pass: they flatten the curve and hide differences by about as much as their share of the clicks, which is several times
+that of the impressions."""
 MANY_GAPS = 0.05
 """Share of impressions whose positions have gaps that is worth a word."""
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.homogeneity import Tables, Total, chi_square_tables, deviate, total
-from saferank.doctor.period_counts import PeriodCounts
+from saferank.doctor.homogeneity import Tables, chi_square_tables, weighted_sums
+from saferank.doctor.period_counts import PeriodCounts, compact
 
 SIGNIFICANT = 4.0
 """Normal deviate from which a change is believed: one clean log in 30,000 by each of two resolutions."""
 BLOCKS = 4
 """Stretches of the log that are compared beside its periods: slow changes hide in the noise of many short periods."""
+SCALINGS = 5
+"""Rounds in which rates and common factors of periods are fitted to each other."""
 MOST_BOUNDARIES = 60
 """Boundaries between periods that are tried for the largest change."""
 MOST_ENTRIES = 200_000
@@ -54,12 +56,13 @@ def demand_drift(counts: PeriodCounts) -> Drift:
     Given how often it was clicked in all, the clicks of a cell are spread over what was shown as if drawn at random,
     whatever its relevance and examination; so the chi-square of each cell has exact moments. Cells are summed with
     weights that are best against equal relative changes, at two resolutions: periods, and four stretches of them.
+    Periods in which everything is clicked more often (weekends) do not count as drift.
     """
     if counts.periods < 2:
         return Drift(0.0, 0.0, 0, 0.0)
     resolutions = [counts] if counts.periods <= BLOCKS else [counts, counts.in_blocks(BLOCKS)]
     found = [_demand(one) for one in resolutions]
-    z = max(tested.z for _, tested in found)
+    z = max(deviation for _, deviation in found)
     tables, _ = found[0]
     tells = tables.variance > 0
     cell = _cells(counts)
@@ -69,7 +72,7 @@ def demand_drift(counts: PeriodCounts) -> Drift:
         size=max(_relative_change(one) for one in resolutions) if z > SIGNIFICANT else 0.0,
         cells=int(tells.sum()),
         repeated=float(clicks[tells].sum() / max(clicks.sum(), 1)),
-        boundary=_boundary(counts, lambda one: _demand(one)[1].z) if z > SIGNIFICANT else None,
+        boundary=_boundary(counts, lambda one: _demand(one)[1]) if z > SIGNIFICANT else None,
     )
 
 
@@ -106,7 +109,8 @@ def _cells(counts: PeriodCounts) -> NDArray[np.int64]:
     return np.cumsum(np.diff(counts.document * counts.ranks + counts.rank, prepend=-1) != 0) - 1
 
 
-def _demand(counts: PeriodCounts) -> tuple[Tables, Total]:
+def _demand(counts: PeriodCounts) -> tuple[Tables, float]:
+    """Return the tables click x period of each cell, and the deviate of their sum."""
     cell = _cells(counts)
     entry = np.arange(len(cell))
     tables = chi_square_tables(
@@ -117,7 +121,31 @@ def _demand(counts: PeriodCounts) -> tuple[Tables, Total]:
     )
     rate = np.bincount(cell, counts.clicked) / tables.items
     weight = np.divide(rate, tables.variance, out=np.zeros_like(rate), where=tables.variance > 0)
-    return tables, total(tables, weight)
+    return tables, weighted_sums(tables, weight, explained=_season(counts, cell, rate)).z
+
+
+def _season(counts: PeriodCounts, cell: NDArray[np.int64], rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what periods in which everything is clicked more or less often add to chi-square / n of each cell.
+
+        sum over periods of share (g - mean g)^2 rate / (1 - rate),    clicks ~ shown * rate of the cell * g
+
+    A factor g that all documents share moves none of them against another, so it does no harm. It is fitted by
+    scaling rates and factors in turn, and shrunk by how much of it chance would make (James and Stein).
+    """
+    clicks, all_clicks = np.bincount(cell, counts.clicked), np.bincount(counts.period, counts.clicked, counts.periods)
+    factor = np.ones(counts.periods)
+    for _ in range(SCALINGS):
+        exposed = np.bincount(cell, counts.shown * factor[counts.period])
+        fitted = np.divide(clicks, exposed, out=np.zeros(len(clicks)), where=exposed > 0)
+        expected = np.bincount(counts.period, counts.shown * fitted[cell], counts.periods)
+        factor = np.divide(all_clicks, expected, out=np.ones(counts.periods), where=expected > 0)
+    chance = float(((factor - 1.0) ** 2 * expected).sum())
+    trust = max(1.0 - (counts.periods - 1) / chance, 0.0) if chance > 0 else 0.0
+    shown = np.bincount(cell, counts.shown)
+    mean = np.bincount(cell, counts.shown * factor[counts.period]) / shown
+    relative = factor[counts.period] / np.where(mean > 0, mean, 1.0)[cell] - 1.0
+    spread = np.bincount(cell, counts.shown * relative**2) / shown
+    return trust * spread * np.divide(rate, 1.0 - rate, out=np.zeros_like(rate), where=rate < 1.0)
 
 
 def _relative_change(counts: PeriodCounts) -> float:
@@ -139,7 +167,8 @@ def _relative_change(counts: PeriodCounts) -> float:
 def _placements(counts: PeriodCounts) -> tuple[Tables, NDArray[np.int64]]:
     """Return the tables document x period of each (query, rank), and their ranks."""
     _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)
-    tables = chi_square_tables(table, _cells(counts), table * counts.periods + counts.period, counts.shown)
+    column = compact(table * counts.periods + counts.period)
+    tables = chi_square_tables(table, _cells(counts), column, counts.shown)
     rank = np.zeros(len(tables.items), np.int64)
     rank[table] = counts.rank
     return tables, rank
@@ -148,27 +177,14 @@ def _placements(counts: PeriodCounts) -> tuple[Tables, NDArray[np.int64]]:
 def _ranker(counts: PeriodCounts) -> float:
     tables, rank = _placements(counts)
     weight = np.divide(1.0, tables.variance, out=np.zeros_like(tables.variance), where=tables.variance > 0)
-    if not weight.any():
-        return 0.0
-    weight = weight / weight.max()
-    totals = [_scaled(tables, weight, rank == one) for one in range(counts.ranks)]
-    deviation = sum(math.sqrt(one.variance) for one in totals)
-    excess = sum(one.value - one.mean for one in totals)
-    return deviate(excess / deviation, max(one.skewness for one in totals))
-
-
-def _scaled(tables: Tables, weight: NDArray[np.float64], chosen: NDArray[np.bool_]) -> Total:
-    """Return the total of the chosen tables, on the scale of `weight` itself."""
-    one = total(tables, np.where(chosen, weight, 0.0))
-    top = float(weight[chosen & (tables.variance > 0)].max(initial=0.0))
-    return Total(one.value * top, one.mean * top, one.variance * top**2, one.skewness)
+    return weighted_sums(tables, weight, rank, counts.ranks).z
 
 
 def _disagreement(counts: PeriodCounts) -> float:
     """Chance that two interactions of a query show the same document at a rank: in one period, less in different."""
     cell, shown = _cells(counts), counts.shown.astype(np.float64)
     _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)
-    column = table * counts.periods + counts.period
+    column = compact(table * counts.periods + counts.period)
     in_cell, in_column, in_table = (np.bincount(key, shown) for key in (cell, column, table))
     same, pairs = float((shown * (shown - 1)).sum()), float((in_column * (in_column - 1)).sum())
     other_same = float((in_cell**2).sum() - (shown**2).sum())

@@ -66,41 +66,46 @@ def chi_square_tables(
     )
 
 
-@dataclass(frozen=True)
-class Total:
-    """Mean, variance and third cumulant of a weighted sum of tables, and its value."""
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Weighted sums of independent tables, one per group: what they exceed their means by, and their next moments."""
 
-    value: float
-    mean: float
-    variance: float
-    skewness: float
+    excess: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    skewness: NDArray[np.float64]
 
     @property
     def z(self) -> float:
-        """The value as a normal deviate: Pearson's type III by its moments, then the cube root of Wilson-Hilferty.
+        """The sums together as a normal deviate, at worst: groups may depend on each other in any way.
 
-        Sums of a few chi-squares have a long right tail, which a plain (value - mean) / deviation would take for a
-        finding.
+        Deviations of the groups are added up as if they always erred together. One group is exact but for the shape
+        of its distribution: Pearson's type III by its moments. Sums of a few chi-squares have a long right tail,
+        which a plain excess / deviation would take for a finding.
         """
-        return (
-            0.0 if self.variance <= 0 else deviate((self.value - self.mean) / math.sqrt(self.variance), self.skewness)
-        )
+        deviation = float(np.sqrt(self.variance).sum())
+        return deviate(float(self.excess.sum()) / deviation, float(self.skewness.max())) if deviation > 0 else 0.0
 
 
-def total(tables: Tables, weight: NDArray[np.float64]) -> Total:
-    """Sum independent tables. The third cumulant of each is that of the gamma with its mean and variance."""
-    weight = np.where(tables.variance > 0, weight, 0.0)
-    if not weight.any():
-        return Total(0.0, 0.0, 0.0, 0.0)
-    weight = weight / weight.max()
-    variance = float(weight**2 @ tables.variance)
-    cumulants = np.divide(2 * tables.variance**2, tables.mean, out=np.zeros_like(weight), where=tables.mean > 0)
-    return Total(
-        value=float(weight @ tables.statistic),
-        mean=float(weight @ tables.mean),
-        variance=variance,
-        skewness=float(weight**3 @ cumulants) / variance**1.5,
-    )
+def weighted_sums(
+    tables: Tables,
+    weight: NDArray[np.float64],
+    group: NDArray[np.int64] | None = None,
+    groups: int = 1,
+    *,
+    explained: NDArray[np.float64] | float = 0.0,
+) -> Sums:
+    """Sum tables by group. `explained`: by how much the statistic of each exceeds its mean for a harmless reason.
+
+    The third cumulant of each is taken to be that of the gamma with its mean and variance."""
+    tells = tables.variance > 0
+    group = np.zeros(len(weight), np.int64) if group is None else group
+    weight = np.where(tells, weight, 0.0) / max(float(weight[tells].max(initial=0.0)), 1e-300)
+    third = np.divide(2 * tables.variance**2, tables.mean, out=np.zeros_like(weight), where=tells)
+    excess = np.bincount(group, weight * (tables.statistic - tables.mean - explained), groups).astype(np.float64)
+    variance = np.bincount(group, weight**2 * tables.variance, groups).astype(np.float64)
+    cumulant = np.bincount(group, weight**3 * third, groups)
+    skewness = np.divide(cumulant, variance**1.5, out=np.zeros_like(cumulant), where=variance > 0)
+    return Sums(excess, variance, skewness)
 
 
 def deviate(standardised: float, skewness: float) -> float:

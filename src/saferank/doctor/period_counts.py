@@ -95,6 +95,14 @@ def within_periods(aggregated: AggregatedLog, counts: PeriodCounts, places: Plac
     return LogStatistics(np.append(start, len(keys)), interactions, shown, clicked)
 
 
+def compact(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the keys, renumbered without gaps if counting by them would take far more room than they do."""
+    if len(keys) == 0 or int(keys.max()) < 8 * len(keys):
+        return keys
+    numbers: NDArray[np.int64] = np.unique(keys, return_inverse=True)[1]
+    return numbers
+
+
 def codes(values: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return a number for each text, the same for the same text; -1 where there is none."""
     encoded = values.combine_chunks().dictionary_encode()

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.data.log_statistics import LogStatistics
+from saferank.doctor.period_counts import compact
 from saferank.doctor.sampled_impressions import SampledImpressions
 from saferank.propensity.curve_fit import curvature
 from saferank.propensity.harvesting import harvest
 from saferank.propensity.moved_pairs import MovedPairs, moved_pairs
 
-SIGNIFICANT = 3.3
-"""Normal deviate from which a misfit is believed: one clean log in 1000, for each of three tests."""
+SIGNIFICANT = 3.6
+"""Normal deviate from which a misfit is believed: one clean log in 3000, for each of three tests."""
 MARGIN = 0.1
 """Relative misfit that is let pass, however certain: it is smaller than what other assumptions cost."""
 PRIOR_CLICKS = 1.0
@@ -228,11 +229,9 @@ def _expected_clicks(sample: SampledImpressions, chosen: NDArray[np.bool_], rank
 def _cells(sample: SampledImpressions, ranks: int, *, by_period: bool) -> NDArray[np.int64]:
     """Number the documents at each rank (in each period), with gaps."""
     key: NDArray[np.int64] = sample.document * ranks + sample.rank
-    if not by_period:
-        return key
-    key = key * (int(sample.period.max()) + 1) + sample.period
-    numbers: NDArray[np.int64] = np.unique(key, return_inverse=True)[1]
-    return numbers
+    if by_period:
+        key = key * (int(sample.period.max()) + 1) + sample.period
+    return compact(key)
 
 
 def _centred(values: NDArray[np.float64], cell: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

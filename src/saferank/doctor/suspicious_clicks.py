@@ -152,8 +152,9 @@ def units_of(unit: NDArray[np.int64], interactions: NDArray[np.int64], clicks: N
 
 def _rate(statistics: LogStatistics, sample: SampledImpressions) -> NDArray[np.float64]:
     """Return the click-through of each row's document at its rank."""
-    rates = statistics.clicked / np.maximum(statistics.shown, 1)
-    return np.asarray(rates[sample.document, sample.rank])
+    place = sample.document, sample.rank
+    rate: NDArray[np.float64] = statistics.clicked[place] / np.maximum(statistics.shown[place], 1)
+    return rate
 
 
 def _products(sample: SampledImpressions, values: NDArray[np.float64]) -> NDArray[np.float64]:
