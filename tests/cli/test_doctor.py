@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import typer
@@ -58,12 +59,24 @@ def test_one_screen_and_a_page(log: Path, tmp_path: Path) -> None:
     for finding in health.findings:
         assert words(f"{finding.level} {finding.text} {finding.remedy}") in words(said)
     low, high = health.harvested.low[1], health.harvested.high[1]
+    assert health.em is not None
     assert f"{health.harvested.curve[1]:.2f} {low:.2f} to {high:.2f} {health.em.curve[1]:.2f}" in words(said)
     assert "Without --features it cannot be told which candidates were never shown." in words(said)
     assert f"All numbers, with pictures: {out}" in said
     page = out.read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "1,200" in page
+
+
+def test_what_keeps_a_verdict_from_being_given(log: Path, tmp_path: Path) -> None:
+    table = pq.read_table(log)
+    pq.write_table(table.filter(pc.equal(table["click"], 1)), log)
+    out = tmp_path / "doctor.html"
+    said = call(log, "--out", out)
+    assert all(len(line) <= 80 or str(out) in line or str(log) in line for line in said.splitlines())
+    assert "No verdict is possible from this log: only-clicked-rows." in words(said)
+    assert "good" not in said.split()
+    assert "No verdict is possible from this log: only-clicked-rows." in out.read_text(encoding="utf-8")
 
 
 def test_features_tell_what_was_never_shown(log: Path, tmp_path: Path) -> None:
