@@ -27,7 +27,8 @@ class Comparison:
     Given what was shown, clicks on d are expected relevance(d) examined_s(d) times, so that the weighted sum is
     expected to be N_s rho(d) relevance(d): no policy has to be estimated, and a ranker that changes does no harm, as
     long as relevance does not change with it within a stratum. What was not shown counts as 0 clicks for the new
-    ranker. A query that it does not rank keeps its ranking: no difference.
+    ranker. A query that it does not rank keeps its ranking: no difference. The new ranker fills the ranks that were
+    filled, as often as they were, and no others.
     """
 
     part: HeldOut
@@ -47,22 +48,27 @@ class Comparison:
     """What to allow for, if the ranker changed and periods are not told apart."""
 
     def exposure(self, examination: Floats) -> Floats:
-        """rho(d) of each pair."""
-        return self.placement @ examination
+        """rho(d) of each cell."""
+        return self._exposure(self.placement, examination)
 
     def logging_exposure(self, examination: Floats) -> Floats:
         """rho_0(d) of each cell."""
         if self.logging_placement is not None:
-            return (self.logging_placement @ examination)[self.part.pair]
+            return self._exposure(self.logging_placement, examination)
         interactions = self.part.interactions[self.part.stratum]
         return (self.part.shown @ examination) / np.maximum(interactions, 1)
+
+    def _exposure(self, placement: Floats, examination: Floats) -> Floats:
+        exposed = np.zeros(self.part.cells)
+        for rank, weight in enumerate(examination):
+            exposed += weight * placement[self.part.pair, rank] * self.part.filled[self.part.stratum, rank]
+        return exposed
 
     def ratio(self, examination: Floats) -> Floats:
         """rho / rho_0 of each cell; 1 in queries that the new ranker does not rank, 0 where rho_0 = 0."""
         logged = self.logging_exposure(examination)
-        new = self.exposure(examination)[self.part.pair]
         ratio = np.zeros(self.part.cells)
-        np.divide(new, np.maximum(logged, self.clip), out=ratio, where=logged > 0)
+        np.divide(self.exposure(examination), np.maximum(logged, self.clip), out=ratio, where=logged > 0)
         return np.where(self._ranked, ratio, 1.0)
 
     @cached_property
@@ -82,17 +88,26 @@ class Comparison:
         For an upper bound, add `rest`.
         """
         weights = np.minimum(self.ratio(examination), most_weight) - 1.0
-        limit = len(examination) * self.most_reward
-        starts = np.unique(self.part.stratum, return_index=True)[1]
-        offsets = np.append(starts, self.part.cells)
-        highest = -extreme_sums(-weights, offsets, len(examination)).min(initial=0.0) * self.most_reward
+        low, high = self._extremes(weights, examination, most_weight)
         return weighted_differences(
             self.part.patterns,
             weights,
-            low=-limit,
-            high=float(highest),
+            low=low * self.most_reward,
+            high=high * self.most_reward,
             second_moment=self._second_moments(weights, examination),
         )
+
+    def _extremes(self, weights: Floats, examination: Floats, most_weight: float) -> tuple[float, float]:
+        """Limits of one interaction's sum of weights: of what was shown, or, if that is random, of all that may be."""
+        offsets = np.append(np.unique(self.part.stratum, return_index=True)[1], self.part.cells)
+        if self.logging_placement is not None:
+            logged, offsets = self.logging_placement @ examination, self.offsets
+            ratio = np.zeros(len(logged))
+            np.divide(self.placement @ examination, np.maximum(logged, self.clip), out=ratio, where=logged > 0)
+            query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+            weights = np.where(self.ranked[query], np.minimum(ratio, most_weight) - 1.0, 0.0)
+        low, high = (extreme_sums(sign * weights, offsets, len(examination)).min(initial=0.0) for sign in (1.0, -1.0))
+        return float(low), -float(high)
 
     def rest(self, examination: Floats, most_weight: float) -> float:
         """Return what the terms may lack: the exposure that they leave out, as if each of it brought a click.
@@ -105,8 +120,8 @@ class Comparison:
         part, rho = self.part, self.exposure(examination)
         ratio = self.ratio(examination)
         kept = np.divide(np.minimum(ratio, most_weight), ratio, out=np.zeros(part.cells), where=ratio > 0)
-        used = np.bincount(part.stratum, np.where(self._ranked, rho[part.pair] * kept, 0.0), part.strata)
-        left = np.where(self.ranked[part.query], self._total(rho)[part.query] - used, 0.0)
+        used = np.bincount(part.stratum, np.where(self._ranked, rho * kept, 0.0), part.strata)
+        left = self._total(examination) - used
         # a click at a rank with examination 1 has the chance relevance(d): at most 1 / the largest examination
         scale = self.most_reward / float(examination.max()) / max(float(part.issued.sum()), 1.0)
         return scale * float(np.maximum(left, 0.0) @ part.issued)
@@ -119,9 +134,10 @@ class Comparison:
         moved = float(earned @ self.drift.variation[self.part.pair]) / max(self.part.patterns.total_interactions, 1)
         return self.drift.at_most * moved
 
-    def _total(self, rho: Floats) -> Floats:
-        """Query -> exposure of all its documents."""
-        return np.add.reduceat(rho, self.offsets[:-1])
+    def _total(self, examination: Floats) -> Floats:
+        """Stratum -> exposure of all documents under the new ranker; 0 where it does not rank the query."""
+        at_rank = np.add.reduceat(self.placement, self.offsets[:-1], axis=0)[self.part.query]
+        return np.where(self.ranked[self.part.query], (at_rank * self.part.filled) @ examination, 0.0)
 
     def _second_moments(self, weights: Floats, examination: Floats) -> dict[str, float]:
         """See `differences.second_moments`; over the documents that were shown, others have no term."""
@@ -140,10 +156,9 @@ class Comparison:
 
     def unsupported(self, examination: Floats) -> float:
         """Share of the new ranker's exposure on documents that were not shown in their stratum."""
-        part, rho = self.part, self.exposure(examination)
-        seen = np.bincount(part.stratum, np.where(self._ranked, rho[part.pair], 0.0), part.strata)
-        total = np.where(self.ranked[part.query], self._total(rho)[part.query], 0.0)
-        exposed = float(total @ part.issued)
+        part = self.part
+        seen = np.bincount(part.stratum, np.where(self._ranked, self.exposure(examination), 0.0), part.strata)
+        exposed = float(self._total(examination) @ part.issued)
         return 1.0 - float(seen @ part.issued) / exposed if exposed > 0 else 0.0
 
     def effective_clicks(self, examination: Floats, most_weight: float) -> float:

@@ -64,6 +64,13 @@ class HeldOut:
             each = each * patterns.rewards
         return np.bincount(patterns.documents, each, self.cells).astype(np.float64)
 
+    @cached_property
+    def filled(self) -> Floats:
+        """(stratum, rank): share of its interactions that show something there. Lists end early, or on a small screen."""
+        shown = np.zeros((self.strata, self.shown.shape[1]))
+        np.add.at(shown, self.stratum, self.shown)
+        return shown / np.maximum(self.interactions, 1)[:, None]
+
     def statistics(self) -> LogStatistics:
         """Return the counts as a log whose queries are the strata that showed something."""
         seen, offsets = np.unique(self.stratum, return_index=True)

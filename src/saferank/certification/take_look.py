@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from saferank.certification.certificate import Certificate
+from saferank.certification.certificate import Certificate, Doubt
 from saferank.certification.certify import CertifySettings, certify
 from saferank.certification.checks import check_untouched
 from saferank.certification.ledger import Ledger, fingerprint, make_look
@@ -172,10 +172,13 @@ def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | N
 
 
 def _certify(inputs: VerdictInputs, settings: CertifySettings) -> Certificate:
-    return certify(
+    certificate = certify(
         inputs.ranker,
         inputs.log,
         settings,
         examination=inputs.examination,
         logging_scores=inputs.logging_scores,
     )
+    fitted = () if inputs.policy is None else inputs.policy.inputs.get("warnings") or ()
+    doubts = tuple(Doubt("fit", f"{text[0].upper()}{text[1:]}") for text in fitted if text)
+    return replace(certificate, doubts=(*certificate.doubts, *doubts))
