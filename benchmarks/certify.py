@@ -28,10 +28,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from saferank.certification.betting import condense
 from saferank.certification.bounds import BOUNDS
 from saferank.certification.certify import CertifySettings, certify
 from saferank.certification.checks import Refused
-from saferank.certification.betting import condense
 from saferank.certification.differences import Differences, paired_differences
 from saferank.certification.new_ranker import NewRanker
 from saferank.certification.one_look import is_above

@@ -16,6 +16,7 @@ from saferank.certification.take_look import load_model_inputs, take_look
 from saferank.data.aggregated_log import AggregatedLog
 from saferank.data.features_source import load_features, take_column, with_ids
 from saferank.data.ranking_data import RankingData
+from saferank.doctor.diagnosis import diagnose
 from saferank.errors import DataError, UsageError
 from saferank.objectives.exposure_crm import Bound
 from saferank.policy.feature_table import column_names, read_table
@@ -128,6 +129,7 @@ class SafeRanker:
         if self.logging_scores is not None:
             data, scores = take_column(data, self.logging_scores)
         examination, origin["examination"] = self._examination(aggregated, data)
+        self.warnings += _doubts(aggregated, None if self.examination is None else examination)
         origin["warnings"] = list(self.warnings)
         fitted = fit_policy(
             aggregated,
@@ -272,3 +274,9 @@ class SafeRanker:
             return estimate.probabilities(), f"estimated by {estimate.method}"
         given = self._given_examination(log.cutoff if str(self.examination).startswith("inverse-rank") else None)
         return given, f"given: {self.examination}" if isinstance(self.examination, str) else "given"
+
+
+def _doubts(log: AggregatedLog, given: NDArray[np.float64] | None) -> tuple[str, ...]:
+    """Return what doctor finds that would keep a verdict from being given."""
+    found = diagnose(log, None, given, em=False).blocking
+    return tuple(f"{finding.text} {finding.remedy}".strip() for finding in found)

@@ -365,8 +365,8 @@ def _warnings(
     if test.drift is not None:
         found.append(
             "the ranker changed while the log was written. No drift of demand was found; the bounds allow for what the "
-            f"log cannot exclude (relevance that varies by up to {test.drift.at_most:.0%} over time). Rankings drawn at "
-            "random within the day would need no allowance."
+            f"log cannot exclude (relevance that varies by up to {test.drift.at_most:.0%} over time). Rankings drawn "
+            "at random within the day would need no allowance."
         )
     if not BOUNDS[settings.bound].guarantee:
         found.append(f"the bound '{settings.bound}' promises nothing for a given number of interactions.")

@@ -66,7 +66,7 @@ class HeldOut:
 
     @cached_property
     def filled(self) -> Floats:
-        """(stratum, rank): share of its interactions that show something there. Lists end early, or on a small screen."""
+        """(stratum, rank): share of its interactions that show something there; lists end early, or with the screen."""
         shown = np.zeros((self.strata, self.shown.shape[1]))
         np.add.at(shown, self.stratum, self.shown)
         return shown / np.maximum(self.interactions, 1)[:, None]

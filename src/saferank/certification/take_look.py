@@ -180,5 +180,6 @@ def _certify(inputs: VerdictInputs, settings: CertifySettings) -> Certificate:
         logging_scores=inputs.logging_scores,
     )
     fitted = () if inputs.policy is None else inputs.policy.inputs.get("warnings") or ()
-    doubts = tuple(Doubt("fit", f"{text[0].upper()}{text[1:]}") for text in fitted if text)
+    known = {f"{doubt.text} {doubt.remedy}".strip() for doubt in certificate.doubts}
+    doubts = tuple(Doubt("fit", f"{text[0].upper()}{text[1:]}") for text in fitted if text and text not in known)
     return replace(certificate, doubts=(*certificate.doubts, *doubts))

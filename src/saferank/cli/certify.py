@@ -209,7 +209,8 @@ def _watch(
             number += 1
             verdict = certificate.verdict.value
             line = Text.assemble(
-                f"{certificate.created}  {certificate.interactions:>13,} interactions  lower {certificate.lower:+.5f}  ",
+                f"{certificate.created}  {certificate.interactions:>13,} interactions  ",
+                f"lower {certificate.lower:+.5f}  ",
                 (verdict, COLOURS[verdict]),
             )
             console.print(line)

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, parse_columns
+from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, Unit, parse_columns
 from saferank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOG_HELP = "Parquet, CSV, or a folder that [cyan]saferank aggregate[/cyan] wrote."
 FEATURES_HELP = (
     "Features: Parquet (file, folder, pattern), a LETOR file or folder, or [cyan]synthetic:PRESET[/cyan]. "
-    "One row a pair: query_id, document_id, numbers."
+    "One row per pair: query_id, document_id, numbers."
 )
 
 
@@ -46,7 +46,7 @@ def fit(
     examination: Annotated[
         str | None,
         typer.Option(
-            help="Chance that a rank is looked at: [cyan]inverse-rank:1[/cyan], or one a rank: [cyan]1,0.5,0.3[/cyan].",
+            help="Chance that each rank is looked at, only if you know it: [cyan]1,0.6,0.45[/cyan].",
             show_default="estimated from the log",
         ),
     ] = None,
@@ -74,6 +74,14 @@ def fit(
     column: Columns = None,
     layout: Layout = "auto",
     on_bad_rows: OnBadRows = "error",
+    unit: Unit = None,
+    split: Annotated[
+        str | None, typer.Option(help="Shares of train/validation/certify of LOG.", show_default="60/20/20")
+    ] = None,
+    split_by: Annotated[
+        Literal["hash", "time", "query", "unit"],
+        typer.Option(metavar="WAY", help="Split LOG by impression (hash), time, query or unit: what is held out."),
+    ] = "hash",
     no_compare: Annotated[bool, typer.Option("--no-compare", help="Do not learn by the other methods too.")] = False,
     seed: Annotated[
         int, typer.Option(min=0, max=2**31, metavar="N", help="For the weights and the order of queries.")
@@ -95,6 +103,7 @@ def fit(
     """
     from saferank.data.features_source import load_features
     from saferank.data.load_log import load_log
+    from saferank.data.split import parse_split
     from saferank.policy.model_folder import check_model_folder
     from saferank.safe_ranker import SafeRanker
 
@@ -131,6 +140,8 @@ def fit(
             columns=columns,
             layout=layout,
             cutoff=ranker.wanted_cutoff,
+            split=None if split is None and split_by == "hash" else parse_split(split or "60/20/20", by=split_by),
+            unit=unit,
             on_bad_rows=on_bad_rows,
             progress=status.update,
         )

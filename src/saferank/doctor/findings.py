@@ -102,7 +102,10 @@ def _enough(health: Health) -> Finding:
     if effective is None:
         text = "How much the clicks are worth cannot be told, because examination is not known."
         return Finding(
-            "bad", text, "Give --examination, or log what lets it be estimated (below).", code="effective-clicks"
+            "bad",
+            text,
+            "Log what lets it be estimated (below), or give --examination if you know it.",
+            code="effective-clicks",
         )
     kept = effective.by_clicks / effective.clicks
     worth = (
@@ -148,7 +151,13 @@ def _examination(health: Health) -> Finding:
         return Finding("bad", text, RANDOMISE_WITHIN, code="ranker-follows-demand", blocks=True)
     if not harvested.complete:
         doubt = f"{harvested.warnings[0][0].upper()}{harvested.warnings[0][1:]}"
-        return Finding("bad", doubt, f"Give --examination. {RANDOMISE}", code="examination-incomplete", blocks=True)
+        return Finding(
+            "bad",
+            doubt,
+            f"{RANDOMISE} If you know the curve, give --examination.",
+            code="examination-incomplete",
+            blocks=True,
+        )
     text = "Position bias can be told from this log"
     if health.cutoff > 1 and health.click_rate[0] > 0:
         naive = health.click_rate[-1] / health.click_rate[0]

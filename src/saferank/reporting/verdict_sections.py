@@ -55,7 +55,8 @@ def verdict_head(certificate: Certificate) -> Iterator[str]:
         [
             (
                 f"{share:+.1%}",
-                f"clicks; at least {low:+.1%} and at most {high:+.1%}, each with {confidence(certificate.spent)} confidence",
+                f"clicks; at least {low:+.1%} and at most {high:+.1%}, each with "
+                f"{confidence(certificate.spent)} confidence",
             ),
             (f"{certificate.click_rate:.5f}", "clicks per interaction of the current ranker"),
             (f"{certificate.interactions:,}", "held-out interactions, never seen in training"),
@@ -122,8 +123,8 @@ def verdict_sections(certificate: Certificate) -> Iterator[str]:
         told = table(("look", "interactions", "improvement", "lower", "upper", "verdict"), rows)
         drawn = figure(
             watch_chart(looks, certificate.tolerance),
-            f"Estimate and bounds at each of {len(looks):,} looks at this data, by this model and others. Delta is shared "
-            "among them, so that they hold together.",
+            f"Estimate and bounds at each of {len(looks):,} looks at this data, by this model and others. Delta is "
+            "shared among them, so that they hold together.",
         )
         body = (told,) if len(looks) == 1 else (drawn, folded("All looks", told))
         yield section("watch", "The verdict over time", *body)
