@@ -83,7 +83,7 @@ class Needed:
 
     fewest: int
     most: int
-    """Held-out interactions, if the improvement is a standard error larger or smaller than it seems."""
+    """Held-out interactions, if the improvement is half a standard error larger or smaller than it seems."""
     verdict: str
     """What it would then decide."""
     days: tuple[float, float] | None = None

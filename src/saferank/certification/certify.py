@@ -306,8 +306,7 @@ def _needed(judge: Judge, delta: float, tolerance: float, log: AggregatedLog) ->
     interactions = lower.interactions
     fewest, most = (
         max(math.ceil(interactions * (z * error / (margin + sign * error)) ** 2), interactions + 1)
-        for sign in (1.0, -1.0)
-        if margin + sign * error > 0
+        for sign in (0.5, -0.5)
     )
     per_day = _held_out_per_day(log, interactions)
     days = None if per_day is None else (fewest / per_day, most / per_day)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from saferank.certification.certificate import Certificate
-from saferank.certification.certify import certify
+from saferank.certification.certify import CertifySettings, certify
 from saferank.certification.changes import Changes, exposure_changes
 from saferank.certification.new_ranker import ranker_of_policy
 from saferank.data.aggregated_log import AggregatedLog
@@ -46,13 +46,14 @@ def go_whole_way(world: World, data: RankingData, interactions: int, folder: Pat
     model = world.click_model
     write_raw_log(folder / "log.parquet", data, scores, model, interactions, np.random.default_rng([seed, 5]))
     log = load_log(folder / "log.parquet", cutoff=model.cutoff)
-    settings = PolicySettings(LearningSettings(training=TrainingSettings(seed=seed)), baselines=False)
+    learning = PolicySettings(LearningSettings(training=TrainingSettings(seed=seed)), baselines=False)
     origin = {"examination": "given"}
-    policy = fit_policy(log, data, model.examination, settings, logging_scores=scores, origin=origin).policy
+    policy = fit_policy(log, data, model.examination, learning, logging_scores=scores, origin=origin).policy
     policy.save(folder / "model")
     policy = Policy.load(folder / "model")
     ranker = ranker_of_policy(policy, data, "sampled")
-    certificate = certify(ranker, log, examination=model.examination, logging_scores=scores)
+    settings = CertifySettings(trust_examination=True)  # it is known here, and a small log cannot check it
+    certificate = certify(ranker, log, settings, examination=model.examination, logging_scores=scores)
     certificate.write(folder / "certificate.json")
     new, old = policy.exposure(data), exposure(scores, data.offsets, model.examination)
     truth = float((new - old) @ world.relevance("train")) / data.queries

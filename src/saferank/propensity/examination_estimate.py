@@ -67,8 +67,8 @@ class ExaminationEstimate:
         if len(missing):
             raise DataError(
                 f"the log does not tell how often {_ranks(missing)} {_is(missing)} looked at: too few documents were "
-                "shown there and at other ranks; let rankings vary, give a smaller --cutoff, or, if you know the curve, "
-                "--examination."
+                "shown there and at other ranks; let rankings vary, give a smaller --cutoff, or --examination if you "
+                "know it."
             )
         scaled: NDArray[np.float64] = self.curve / self.curve.max()
         return scaled
