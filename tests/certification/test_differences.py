@@ -1,5 +1,7 @@
 """The paired differences, held against enumeration of all that can be shown and clicked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,7 +78,6 @@ def test_two_queries_by_hand() -> None:
     assert (got.low, got.high) == pytest.approx((-0.5, 1.25))  # one rank: the least and the largest weight
     first, second = 0.0625 * 0.8 + 1.0 * 0.2, 0.25 * 0.5 + 0.0 + 1.5625 * 0.2
     assert got.second_moment["paper"] == pytest.approx((8 * first + 2 * second) / 10)
-    assert got.unsupported_exposure == 0.0
 
 
 def test_documents_never_shown_count_against_the_new_policy() -> None:
@@ -86,7 +87,6 @@ def test_documents_never_shown_count_against_the_new_policy() -> None:
     got = paired_differences(patterns, offsets, rho, rho_0, np.ones(1))
     assert got.values.min() == -1.0
     assert got.mean == pytest.approx((2 * -1.0 + 1 * (0.0 - 1.0)) / 10)
-    assert got.unsupported_exposure == pytest.approx(8 * 0.5 / 10)
 
 
 def test_clipping_lowers_every_value() -> None:
@@ -96,8 +96,6 @@ def test_clipping_lowers_every_value() -> None:
     free, clipped = (paired_differences(patterns, offsets, rho, rho_0, np.ones(1), clip=clip) for clip in (0.0, 0.4))
     assert clipped.mean == pytest.approx((2 * (0.4 / 0.4 - 1) + (-0.5 + 0.45 / 0.4 - 1)) / 10)
     assert clipped.mean < free.mean
-    assert clipped.clipped_clicks == pytest.approx(3 / 4)
-    assert free.clipped_clicks == 0.0
     assert (difference_weights(rho, rho_0, 0.4) <= difference_weights(rho, rho_0)).all()
     with pytest.raises(UsageError, match=r"got clip -1\.0"):
         paired_differences(patterns, offsets, rho, rho_0, np.ones(1), clip=-1.0)
@@ -108,6 +106,32 @@ def test_the_same_policy_differs_in_nothing() -> None:
     rho = np.array([0.8, 0.2, 0.5, 0.3, 0.2])
     got = paired_differences(patterns, offsets, rho, rho, np.ones(1))
     assert (got.values.tolist(), got.low, got.high) == ([0.0], 0.0, 0.0)
+
+
+def test_terms_of_units_are_their_sums() -> None:
+    """Units 0, 1, 0, 2 of the four patterns, the last one with interactions of a single unit."""
+    patterns, offsets = two_queries()
+    rho_0 = np.array([0.8, 0.2, 0.5, 0.3, 0.2])
+    rho = np.array([0.6, 0.4, 0.25, 0.3, 0.45])
+    by_unit = replace(patterns, unit=np.array([0, 1, 0, 2]))
+    got = paired_differences(by_unit, offsets, rho, rho_0, np.ones(1))
+    assert got.sizes is not None
+    terms = {(value, size): int(n) for value, size, n in zip(got.values, got.sizes, got.counts, strict=True)}
+    assert terms == {(0.75, 7.0): 1, (2.0, 2.0): 1, (0.0, 1.0): 1}  # unit 0: six without a click, and 0.75
+    assert (got.terms, got.interactions, got.largest_size) == (3, 10, 7.0)
+    mean = 2.75 / 10
+    assert got.mean == pytest.approx(mean)
+    residuals = np.array([0.75 - 7 * mean, 2.0 - 2 * mean, -mean])
+    assert got.standard_error == pytest.approx(np.sqrt(residuals @ residuals / 2 * 3) / 10)
+
+
+def test_rewards_scale_the_terms() -> None:
+    patterns, offsets = two_queries()
+    rho_0 = np.array([0.8, 0.2, 0.5, 0.3, 0.2])
+    rho = np.array([0.6, 0.4, 0.25, 0.3, 0.45])
+    paid = replace(patterns, rewards=np.array([3.0, 0.0, 2.0]))
+    got = paired_differences(paid, offsets, rho, rho_0, np.ones(1))
+    assert got.mean == pytest.approx((2 * 3.0 * 1.0 + 1 * 2.0 * 1.25) / 10)
 
 
 def test_no_interactions() -> None:

@@ -1,111 +1,181 @@
-"""`saferank certify`: the screen, the exit codes, the file, and the watch."""
+"""`saferank certify`: the screen, the exit codes, the files, and the watch."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from tests.certification.small_log import linear_policy, small_log
 from tests.cli.running import Ran, cells, run_here
+from tests.shops import World, make_shop, noisy
 
 Call = Callable[..., Ran]
 
-BETTER, WORSE = (0.3, 0.5), (-0.3, 0.5)
+MODELS = {"better": (0.3, 0.5), "worse": (-0.3, 0.5), "like": (0.0, 0.4)}
+KNOWN = ("--serve-as", "sampled", "--logging-scores", "logging_score")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log, features with the logging scores beside them, and models of a better and a worse policy."""
+    """A log, features with the logging scores beside them, models of three policies, and the better one's scores."""
     folder, world = tmp_path_factory.mktemp("certify"), small_log()
     world.write(folder / "log.parquet", 40_000)
     data = world.data
     assert data.query_ids is not None
-    table = {
-        "query_id": np.repeat(data.query_ids, data.lengths),
-        "document_id": data.document_ids,
-        "good": data.features[:, 0],
-        "noise": data.features[:, 1],
-        "logging_score": world.logging_scores,
-    }
-    pq.write_table(pa.table(table), folder / "features.parquet")
-    for name, weights in (("better", BETTER), ("worse", WORSE)):
+    ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
+    columns = {"good": data.features[:, 0], "noise": data.features[:, 1], "logging_score": world.logging_scores}
+    pq.write_table(pa.table(ids | columns), folder / "features.parquet")
+    for name, weights in MODELS.items():
         linear_policy(*weights).save(folder / name)
+    scores = linear_policy(*MODELS["better"]).scores(data)
+    pq.write_table(pa.table(ids | {"score": scores}), folder / "scores.parquet")
+    pyarrow.csv.write_csv(pa.table(ids | {"score": -scores}), folder / "upside_down.csv")
+    rng = np.random.default_rng(1)
+    shop = make_shop(rng, queries=20, documents=6, cutoff=3)
+    fixed = World(shop, noisy(shop, rng, sampled=False)).draw(4_000, rng)
+    pq.write_table(fixed.table(), folder / "fixed.parquet")
+    rows = {"query_id": np.repeat(shop.query_ids, 6), "document_id": shop.document_ids}
+    pq.write_table(pa.table(rows | {"score": rng.random(120)}), folder / "fixed_scores.parquet")
     return folder
 
 
 @pytest.fixture
 def call(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Certify in an empty folder."""
+    """Certify in an empty folder, and with a ledger in it."""
     monkeypatch.chdir(tmp_path)
 
-    def run(model: str, *options: str, log: str = "log.parquet") -> Ran:
-        inputs = [str(folder / model), str(folder / log), "--features", str(folder / "features.parquet")]
-        known = ["--serve-as", "sampled", "--logging-scores", "logging_score"]
-        return run_here(["certify", *inputs, *known, *options], monkeypatch, capsys)
+    def run(model: str, *options: str, log: str = "log.parquet", known: bool = True) -> Ran:
+        if model.endswith((".parquet", ".csv")):
+            inputs = ["--candidate", str(folder / model), str(folder / log)]
+        else:
+            inputs = [str(folder / model), str(folder / log), "--features", str(folder / "features.parquet")]
+            inputs += KNOWN if known else ()
+        book = () if "--ledger" in options else ("--ledger", "looks.json")
+        return run_here(["certify", *inputs, *book, *options], monkeypatch, capsys)
 
     return run
+
+
+def told(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((path / "certificate.json").read_text())
+    return found
 
 
 def test_deploy(call: Call, tmp_path: Path) -> None:
     done = call("better")
     assert done.exit_code == 0, done.err
     assert "DEPLOY" in done.out
-    assert "It is 95% sure that the new policy earns at least the clicks" in done.out
+    assert "With 95% confidence" in done.out
     assert all(len(line.rstrip()) <= 80 for line in done.out.splitlines())
-    told = json.loads((tmp_path / "certificate.json").read_text())
-    assert (told["verdict"], told["logging_exposure"], told["warnings"]) == ("DEPLOY", "known", [])
-    assert f"{told['improvement']:+.5f} clicks per interaction" in done.out
-    assert cells(done.out)["betting"] == [f"{told['lower']:+.5f}", f"{told['upper']:+.5f}", "at every look"]
+    found = told(tmp_path)
+    assert (found["verdict"], found["logging_exposure"], found["warnings"]) == ("DEPLOY", "known", [])
+    assert (found["look"], found["spent"]) == (1, pytest.approx(0.025))
+    assert f"{found['improvement']:+.5f} clicks per interaction" in done.out
+    assert cells(done.out)["one-look"] == [f"{found['lower']:+.5f}", f"{found['upper']:+.5f}", "at one look"]
+    assert cells(done.out)["as used"][1:] == [f"{found['improvement']:+.5f}", f"{found['lower']:+.5f}", "DEPLOY"]
 
 
 def test_keep(call: Call, tmp_path: Path) -> None:
     done = call("worse")
-    assert done.exit_code == 3
+    assert done.exit_code == 3, done.err
     assert "KEEP" in done.out
-    assert json.loads((tmp_path / "certificate.json").read_text())["verdict"] == "KEEP"
-
-
-def undecided(call: Call, tmp_path: Path) -> tuple[str, str]:
-    """A tolerance as large as the estimated loss: that no log can decide."""
-    call("worse")
-    return "--tolerance", str(-json.loads((tmp_path / "certificate.json").read_text())["improvement"])
+    assert told(tmp_path)["verdict"] == "KEEP"
 
 
 def test_more_data(call: Call, tmp_path: Path) -> None:
-    done = call("worse", *undecided(call, tmp_path))
-    assert done.exit_code == 4
+    done = call("like", "--delta", "1e-6")
+    assert done.exit_code == 4, done.err
     assert "MORE DATA" in done.out
+    assert told(tmp_path)["verdict"] == "MORE DATA"
+
+
+def test_a_ranker_made_elsewhere_is_judged_as_the_model_with_these_scores(call: Call, tmp_path: Path) -> None:
+    assert call("better", known=False).exit_code == 0
+    model = told(tmp_path)
+    done = call("scores.parquet", "--ledger", "other.json", "--cutoff", "3")
+    assert done.exit_code == 0, done.err
+    candidate = told(tmp_path)
+    for name in ("improvement", "lower", "upper", "verdict", "logging_exposure", "interactions"):
+        assert candidate[name] == model[name]
+    done = call("upside_down.csv", "--ledger", "third.json")
+    assert done.exit_code == 3, done.err
+
+
+def test_json_is_the_file(call: Call, tmp_path: Path) -> None:
+    done = call("better", "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.out) == told(tmp_path)
+
+
+def test_a_ledger_beside_the_log_makes_the_next_model_spend_less(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.parquet").write_bytes((folder / "log.parquet").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    spent = []
+    for model in ("better", "worse", "better"):
+        arguments = [str(folder / model), "log.parquet", "--features", str(folder / "features.parquet"), *KNOWN]
+        run_here(["certify", *arguments], monkeypatch, capsys)
+        spent.append(told(tmp_path)["spent"])
+    assert spent == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 2])
+    looks = json.loads((tmp_path / "log.parquet.ledger.json").read_text())["looks"]
+    assert [look["verdict"] for look in looks] == ["DEPLOY", "KEEP"]
+    assert told(tmp_path)["inputs"]["looks"] == looks
 
 
 def test_another_out_and_the_statistics_instead_of_the_log(
     call: Call, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stats = folder / "stats"
+    stats = tmp_path / "stats"
     run_here(["aggregate", str(folder / "log.parquet"), "--out", str(stats), "--cutoff", "3"], monkeypatch, capsys)
-    assert call("better", "--out", "new/c.json", log="stats").exit_code == 0
+    assert call("better", "--out", "new/c.json", "--ledger", "other.json", log=str(stats)).exit_code == 0
     first = json.loads((tmp_path / "new" / "c.json").read_text())
     assert call("better").exit_code == 0
-    second = json.loads((tmp_path / "certificate.json").read_text())
+    second = told(tmp_path)
     assert (first["improvement"], first["lower"]) == pytest.approx((second["improvement"], second["lower"]))
 
 
 def test_watch_stops_when_it_is_decided(call: Call, tmp_path: Path) -> None:
     done = call("better", "--watch", "--every", "0")
-    assert done.exit_code == 0
-    assert done.out.splitlines()[0].endswith("DEPLOY")
-    told = json.loads((tmp_path / "certificate.json").read_text())
-    assert len(told["inputs"]["looks"]) == 1
-    assert (tmp_path / "certificate.watch.npz").exists()
+    assert done.exit_code == 0, done.err
+    assert "DEPLOY" in "".join(done.out.splitlines()[:2])
+    assert len(told(tmp_path)["inputs"]["looks"]) == 1
 
 
 def test_watch_stops_after_so_many_looks(call: Call, tmp_path: Path) -> None:
-    done = call("worse", *undecided(call, tmp_path), "--watch", "--every", "0", "--looks", "3")
-    assert done.exit_code == 4
-    assert len(json.loads((tmp_path / "certificate.json").read_text())["inputs"]["looks"]) == 3
+    done = call("like", "--delta", "1e-6", "--watch", "--every", "0", "--looks", "1")
+    assert done.exit_code == 4, done.err
+    assert len(told(tmp_path)["inputs"]["looks"]) == 1
+
+
+def test_watch_looks_again_only_when_the_log_has_grown(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows come between looks: 30%, 33% (not enough to look again), 60%, 100% of the log."""
+    monkeypatch.chdir(tmp_path)
+    table = pq.read_table(folder / "log.parquet")
+    shares = iter([0.33, 0.6, 1.0])
+
+    def write(share: float) -> None:
+        pq.write_table(table.slice(0, 3 * int(40_000 * share)), "log.parquet")
+
+    write(0.3)
+    monkeypatch.setattr("time.sleep", lambda _: write(next(shares)))
+    arguments = [str(folder / "like"), "log.parquet", "--features", str(folder / "features.parquet"), *KNOWN]
+    done = run_here(
+        ["certify", *arguments, "--delta", "1e-6", "--watch", "--every", "0", "--looks", "3"], monkeypatch, capsys
+    )
+    assert done.exit_code == 4, done.err
+    looks = told(tmp_path)["inputs"]["looks"]
+    sizes = [look["interactions"] for look in looks]
+    assert sizes == pytest.approx([0.3 * 8_000, 0.6 * 8_000, 8_000], rel=0.05)
+    assert [look["spent"] for look in looks] == pytest.approx([1e-6 / 2, 1e-6 / 6, 1e-6 / 12])
 
 
 @pytest.mark.parametrize(
@@ -116,15 +186,40 @@ def test_watch_stops_after_so_many_looks(call: Call, tmp_path: Path) -> None:
         (["--tolerance", "-1"], 2, "tolerance is a loss that is accepted"),
         (["--looks", "3"], 2, "--looks is for --watch"),
         (["--out", "."], 2, "is a folder; name a file"),
-        (["--watch", "--bound", "student-t"], 2, "only the bound 'betting' holds at every look"),
+        (["--split", "60/20/20"], 2, "--split and --cutoff are for --candidate"),
+        (["--candidate", "scores.parquet"], 2, "--candidate needs LOG and nothing else"),
+        (["--most-weight", "0.5"], 2, "most-weight"),
         (["--logging-scores", "nobody"], 1, "column 'nobody': there is no such column"),
     ],
 )
 def test_wrong_calls_write_nothing(call: Call, tmp_path: Path, options: list[str], code: int, message: str) -> None:
     done = call("better", *options)
     assert done.exit_code == code
-    assert message in done.err
+    assert message in " ".join(done.err.split())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_features_or_log_is_a_wrong_call(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, log = str(folder / "better"), str(folder / "log.parquet")
+    assert run_here(["certify", model, log], monkeypatch, capsys).exit_code == 2
+    assert run_here(["certify", model, "--features", "f.parquet"], monkeypatch, capsys).exit_code == 2
+
+
+def test_refused_writes_no_certificate_and_no_look(call: Call, tmp_path: Path) -> None:
+    done = call("fixed_scores.parquet", log="fixed.parquet")
+    assert done.exit_code == 1
+    assert "saferank plan" in done.err
+    assert list(tmp_path.iterdir()) == []
+    given = ("--examination", "inverse-rank:1")
+    assert call("fixed_scores.parquet", *given, log="fixed.parquet").exit_code == 1
+    assert list(tmp_path.iterdir()) == []
+    done = call("fixed_scores.parquet", *given, "--trust-examination", log="fixed.parquet")
+    assert done.exit_code in (0, 3, 4)
+    assert "that the log cannot check" in " ".join(done.out.split())
+    assert done.out.index("cannot check") < done.out.index(told(tmp_path)["verdict"])
+    assert told(tmp_path)["examination"]["unchecked"] is True
 
 
 def test_out_is_checked_before_the_work(call: Call, folder: Path) -> None:

@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from saferank.certification.bounds import BOUNDS
-from saferank.certification.certificate import BoundRow, Certificate, SegmentRow, Verdict
-from saferank.certification.certify import COUNTED, EXAMINATION
+from saferank.certification.certificate import BoundRow, Certificate, CurveRow, Doubt, SegmentRow, Verdict
+from saferank.certification.certify import EXAMINATION, STABLE
 from saferank.certification.changes import Changes, exposure_changes
 from saferank.data.aggregated_log import AggregatedLog
 from saferank.data.ranking_data import RankingData
@@ -43,28 +43,41 @@ def made_certificate(**changes: Any) -> Certificate:
             lower=0.01234,
             upper=0.05678,
             delta=0.05,
+            spent=0.025,
+            look=1,
             tolerance=0.0,
             bound="betting",
             serve_as="deterministic",
             interactions=12_345,
             click_rate=0.4321,
-            needed_interactions=None,
             logging_exposure="counted",
+            strata="query",
+            examination={"kind": "estimated", "unchecked": False, "curve": CURVE.tolist(), "worst": CURVE.tolist()},
             effective_clicks=2_345.6,
             unsupported_exposure=0.0123,
+            without_features={"clicks": 0.0, "exposure": 0.0, "interactions": 0.0},
+            covers=f"the queries of {EVIL}",
             low=-3.0,
             high=12.0,
+            most_weight=20.0,
+            standard_error=0.0098,
             bounds=tuple(
                 BoundRow(name, 0.01234 - 0.01 * place, 0.05678 + 0.01 * place, bound.guarantee, bound.any_time)
                 for place, (name, bound) in enumerate(BOUNDS.items())
             ),
             delta_dial=((0.2, 0.021), (0.05, 0.01234), (0.01, 0.004), (0.001, -0.007)),
+            other_curves=(
+                CurveRow("all ranks alike", 1.0, 0.0222, -0.0033, "no DEPLOY"),
+                CurveRow("as used", 0.25, 0.03127, 0.01234, "DEPLOY"),
+            ),
             segments=(
                 SegmentRow(EVIL, 100, -0.0456, -0.0789, -0.0111),
                 SegmentRow("", 200, 0.001, -0.002, 0.003),
                 SegmentRow("desktop", 300, 0.0567, 0.0234, 0.0899),
             ),
-            assumptions=(*BOUNDS["betting"].assumptions, EXAMINATION, COUNTED, "nobody has thought of it yet"),
+            traffic=(SegmentRow("new queries", 150, 0.0345, -0.0012, 0.0678),),
+            doubts=(Doubt("bots", f"Doubtful: {EVIL}.", "Leave them out."),),
+            assumptions=(*BOUNDS["betting"].assumptions, EXAMINATION, STABLE, "nobody has thought of it yet"),
             warnings=(f"beware of {EVIL}.",),
             inputs={"model": {"files": FILES}, "looks": LOOKS},
             saferank="0.1.0",

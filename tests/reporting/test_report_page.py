@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from saferank.certification.bounds import BOUNDS
-from saferank.certification.certificate import Verdict, confidence, meaning
-from saferank.certification.certify import COUNTED, EXAMINATION, KNOWN
+from saferank.certification.certificate import Needed, Verdict, confidence, meaning
+from saferank.certification.certify import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
 from saferank.reporting.report_page import NOT_CERTIFIED, Report, report_page
 from saferank.reporting.verdict_sections import BREAKS
 from tests.reporting.made_report import (
@@ -24,7 +24,7 @@ from tests.reporting.made_report import (
 )
 from tests.reporting.parsed_page import Page
 
-ALL = ["improvement", "bounds", "watch", "segments", "exposure", "most", "examination", "training", "health",
+ALL = ["improvement", "bounds", "curves", "watch", "segments", "traffic", "exposure", "most", "examination", "training", "health",
        "assumptions", "manifest"]  # fmt: skip
 
 
@@ -50,12 +50,13 @@ def test_every_section_is_there_and_linked_to(page: str) -> None:
     [
         (
             {"certificate": None},
-            {"improvement", "bounds", "watch", "segments", "assumptions"},
+            {"improvement", "bounds", "curves", "watch", "segments", "traffic", "assumptions"},
             "saferank certify, then --certificate",
         ),
         ({"certificate": made_certificate(segments=())}, {"segments"}, "certify --segment COLUMN"),
         ({"certificate": made_certificate(inputs={})}, {"watch"}, "certify --watch"),
         ({"certificate": made_certificate(bounds=())}, {"bounds"}, None),
+        ({"certificate": made_certificate(other_curves=(), traffic=())}, {"curves", "traffic"}, None),
         ({"changes": None}, {"exposure", "most"}, "--log LOG --features F"),
         ({"health": None}, {"health"}, "--log LOG"),
         ({"manifest": {"examination": [1.0, 0.5]}}, {"training"}, None),
@@ -81,8 +82,8 @@ def test_a_bare_model_is_not_certified() -> None:
     [
         ({"verdict": Verdict.DEPLOY}, "good", "Next: put it live, served by score, as it was certified."),
         ({"verdict": Verdict.DEPLOY, "serve_as": "sampled"}, "good", "served as rankings drawn from the policy"),
-        ({"verdict": Verdict.KEEP}, "bad", "Next: keep the old ranker. Fit again"),
-        ({"verdict": Verdict.MORE_DATA, "needed_interactions": 77_000}, "caution", "go on logging it"),
+        ({"verdict": Verdict.KEEP}, "bad", "Next: keep the current ranker. Fit again"),
+        ({"verdict": Verdict.MORE_DATA, "needed": Needed(50_000, 77_000, "DEPLOY", (3.0, 9.0))}, "caution", "go on logging it"),
     ],
 )
 def test_the_verdict_and_what_to_do(changes: dict[str, Any], level: str, then: str) -> None:
@@ -105,13 +106,15 @@ def test_numbers_are_those_of_the_certificate(page: str) -> None:
         holds = "at every look" if row.any_time else "at one look" if row.guarantee else "no promise"
         cells = (row.name, f"{row.lower:+.5f}", f"{row.upper:+.5f}", holds)
         assert "".join(f"<td>{cell}</td>" for cell in cells) in page
-    assert page.count('<tr class="chosen">') == 1
+    assert page.count('<tr class="chosen">') == 2  # a bound and a curve
     assert page.count('<tr class="soft">') == 2
     for delta, _ in certificate.delta_dial:
         assert confidence(delta) in text
+    for curve in certificate.other_curves:
+        assert f"<td>{curve.curve}</td><td>{curve.last:.2f}</td><td>{curve.improvement:+.5f}</td>" in page
     for look in LOOKS:
         assert f"<td>{look['at']}</td><td>{look['interactions']:,}</td>" in page
-    for segment in certificate.segments:
+    for segment in (*certificate.segments, *certificate.traffic):
         assert f"<td>{segment.improvement:+.5f}</td><td>{segment.lower:+.5f}</td>" in page
     assert [cell for cell in ("loses", "open", "gains") if f"<td>{cell}</td>" in page] == ["loses", "open", "gains"]
 
@@ -165,7 +168,7 @@ def test_the_same_input_gives_the_same_bytes(page: str) -> None:
 
 
 def test_what_would_break_every_assumption_is_told(page: str) -> None:
-    known = {text for bound in BOUNDS.values() for text in bound.assumptions} | {EXAMINATION, KNOWN, COUNTED}
+    known = {text for bound in BOUNDS.values() for text in bound.assumptions} | {EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN}
     assert set(BREAKS) == known
     text = Page(page).text.split("What it assumes")[-1]
     for assumption in made_certificate().assumptions:
@@ -176,6 +179,20 @@ def test_what_would_break_every_assumption_is_told(page: str) -> None:
 def test_a_bound_without_promise_says_so() -> None:
     text = Page(report_page(full_report(certificate=made_certificate(bound="student-t")))).text
     assert "This bound gives no promise even so." in text
+
+
+def test_an_unchecked_curve_is_said_before_the_verdict() -> None:
+    unchecked = made_certificate(examination=made_certificate().examination | {"unchecked": True})
+    page = report_page(full_report(certificate=unchecked))
+    assert 0 < page.index("that the log cannot check") < page.index('class="verdict')
+    assert "that the log cannot check" not in report_page(full_report())
+
+
+def test_doubts_and_what_the_promise_covers_are_on_the_page(page: str) -> None:
+    text = Page(page).text
+    for doubt in made_certificate().doubts:
+        assert f"{doubt.text} {doubt.remedy}" in text
+    assert f"The promise covers {made_certificate().covers}." in text
 
 
 def test_one_look_is_no_curve() -> None:
@@ -206,4 +223,4 @@ def test_a_clickless_log_has_a_page() -> None:
 @pytest.mark.parametrize(("delta", "sure"), [(0.05, "95%"), (0.001, "99.9%"), (1e-7, "99.99999%"), (0.005, "99.5%")])
 def test_confidence_is_not_rounded_to_certainty(delta: float, sure: str) -> None:
     assert confidence(delta) == sure
-    assert f"It is {sure} sure" in meaning(made_certificate(delta=delta))
+    assert f"With {sure} confidence" in meaning(made_certificate(delta=delta))
