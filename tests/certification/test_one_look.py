@@ -111,9 +111,7 @@ def unit_logs(logs: int) -> list[Differences]:
         agree = rng.binomial(sizes, 0.9)
         values = (rng.integers(0, 2, 60) * 2 - 1) * (2 * agree - sizes)
         made.append(
-            Differences(
-                values.astype(float), np.ones(60, np.int64), -1.0, 1.0, guess=90.0, sizes=sizes.astype(float)
-            )
+            Differences(values.astype(float), np.ones(60, np.int64), -1.0, 1.0, guess=90.0, sizes=sizes.astype(float))
         )
     return made
 

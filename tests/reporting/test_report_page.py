@@ -83,7 +83,11 @@ def test_a_bare_model_is_not_certified() -> None:
         ({"verdict": Verdict.DEPLOY}, "good", "Next: put it live, served by score, as it was certified."),
         ({"verdict": Verdict.DEPLOY, "serve_as": "sampled"}, "good", "served as rankings drawn from the policy"),
         ({"verdict": Verdict.KEEP}, "bad", "Next: keep the current ranker. Fit again"),
-        ({"verdict": Verdict.MORE_DATA, "needed": Needed(50_000, 77_000, "DEPLOY", (3.0, 9.0))}, "caution", "go on logging it"),
+        (
+            {"verdict": Verdict.MORE_DATA, "needed": Needed(50_000, 77_000, "DEPLOY", (3.0, 9.0))},
+            "caution",
+            "go on logging it",
+        ),
     ],
 )
 def test_the_verdict_and_what_to_do(changes: dict[str, Any], level: str, then: str) -> None:
@@ -168,7 +172,13 @@ def test_the_same_input_gives_the_same_bytes(page: str) -> None:
 
 
 def test_what_would_break_every_assumption_is_told(page: str) -> None:
-    known = {text for bound in BOUNDS.values() for text in bound.assumptions} | {EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN}
+    known = {text for bound in BOUNDS.values() for text in bound.assumptions} | {
+        EXAMINATION,
+        GIVEN,
+        KNOWN,
+        STABLE,
+        WITHIN,
+    }
     assert set(BREAKS) == known
     text = Page(page).text.split("What it assumes")[-1]
     for assumption in made_certificate().assumptions:
