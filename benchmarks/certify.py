@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from saferank.data.click_patterns import ClickPatterns
 from saferank.data.dataset import load_dataset
 from saferank.experiments import world as paper
 from saferank.plackett_luce import exposure
+from saferank.simulation.click_model import PositionBasedModel
 from saferank.simulation.simulate import simulate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -82,7 +83,7 @@ class Case:
     """What is certified: `learned` by clicks from the same log, `no better` than the ranker that made it, or `fit`."""
     interactions: int = 4000
     units: bool = False
-    split: str = "impression"
+    split: Literal["impression", "query", "unit"] = "impression"
     known: bool = False
     given: float | None = None
     """Power of an examination curve that is given; the truth is 1."""
@@ -383,7 +384,7 @@ def _first(
     factor: float, logs: int,
 ) -> str:  # fmt: skip
     raised = np.maximum(old, new / limit)
-    examination = paper.PositionBasedModel().examination
+    examination = PositionBasedModel().examination
     population = condense(paired_differences(patterns, data.offsets, new, raised, examination))
     if factor < 1.0:  # what the limit leaves out might all be clicked
         rest = float((new - np.minimum(new / old, limit) * old).sum()) / data.queries

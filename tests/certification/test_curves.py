@@ -74,7 +74,7 @@ def test_a_log_that_cannot_tell(fixed: LogStatistics) -> None:
         (TRUTH, True, "ranker-follows-demand"),
     ):
         with pytest.raises(Refused) as raised:
-            curves_for(fixed, given, within_periods=within)
+            curves_for(fixed, given, within=within)
         assert raised.value.code == code
 
 

@@ -1,5 +1,4 @@
 import math
-from itertools import product
 
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ from saferank.data.log_statistics import LoggedRankings, LogStatistics
 from saferank.errors import UsageError
 from saferank.propensity.logging_exposure import (
     action_propensity,
-    cautious_logging_exposure,
     estimated_logging_exposure,
     known_logging_exposure,
 )
@@ -80,27 +78,3 @@ def test_with_one_rank_action_propensities_are_the_policys() -> None:
     assert statistics.rankings is not None
     exact = enumeration.placement(scores, 1)[statistics.rankings.ranking[:, 0], 0]
     np.testing.assert_allclose(action_propensity(statistics), exact, atol=5 * 0.5 / np.sqrt(interactions))
-
-
-@pytest.mark.parametrize("interactions", [0, 1, 2, 6])
-@pytest.mark.parametrize("chances", [(0.3, 0.2), (0.01, 0.0), (0.0, 0.04), (0.9, 0.1), (0.5, 0.5)])
-@pytest.mark.parametrize("examination", [(1.0, 0.25), (0.4, 0.4), (0.2, 0.9)])
-def test_the_inverse_of_the_cautious_estimate_is_never_too_large_in_expectation(
-    interactions: int, chances: tuple[float, float], examination: tuple[float, float]
-) -> None:
-    """All ways in which a document can be shown at rank 1, at rank 2 or not at all, each with its chance."""
-    expected_inverse = 0.0
-    for places in product((0, 1, 2), repeat=interactions):
-        shown = np.zeros((2, 2), np.int64)
-        shown[0] = places.count(0), places.count(1)
-        statistics = LogStatistics(np.array([0, 2]), np.array([interactions]), shown, np.zeros((2, 2), np.int64))
-        chance = math.prod((*chances, 1.0 - sum(chances))[place] for place in places)
-        expected_inverse += chance / cautious_logging_exposure(statistics, examination)[0]
-    exposure = float(np.dot(chances, examination))
-    assert expected_inverse <= (1.0 + 1e-12) / exposure
-
-
-def test_cautious_by_hand_and_where_nothing_was_logged() -> None:
-    np.testing.assert_allclose(
-        cautious_logging_exposure(log(), [1.0, 0.5]), [(3.5 + 1) / 5, (1.5 + 1) / 5, (1.0 + 1) / 5, (2.0 + 1) / 3, 1.0]
-    )

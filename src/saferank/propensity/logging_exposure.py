@@ -29,23 +29,6 @@ def estimated_logging_exposure(statistics: LogStatistics, examination: ArrayLike
     return np.divide(total, interactions, out=total, where=interactions > 0)
 
 
-def cautious_logging_exposure(statistics: LogStatistics, examination: ArrayLike) -> NDArray[np.float64]:
-    """Frequency estimate with one more interaction, in which every document stands where it is looked at most.
-
-        rho_0(d) = (e + sum_k examination[k] shown(d, k)) / (N_q + 1),    e = max_k examination[k]
-
-    Its inverse is never too large in expectation: E[1/estimate] <= 1/rho_0(d), whatever N_q, so that what is weighted
-    by it is not overestimated. (Let Y_0 .. Y_N be the examination that d gets in N + 1 independent interactions. By
-    symmetry E[Y_0 / (Y_0 + .. + Y_N)] <= 1/(N + 1); as Y_0 <= e, also E[Y_0 / (e + Y_1 + .. + Y_N)] <= 1/(N + 1), and
-    Y_0 is independent of the rest.) The inverse of the plain frequency has an expectation above 1/rho_0(d), infinite
-    where d may never be shown. Holds for weights that do not depend on the interactions counted here.
-    """
-    plain = estimated_logging_exposure(statistics, examination)
-    interactions = np.repeat(statistics.interactions, np.diff(statistics.offsets))
-    cautious: NDArray[np.float64] = (plain * interactions + np.max(np.asarray(examination))) / (interactions + 1.0)
-    return cautious
-
-
 def known_logging_exposure(scores: ArrayLike, offsets: ArrayLike, examination: ArrayLike) -> NDArray[np.float64]:
     """Exact exposure under the Plackett-Luce logging policy with these scores."""
     return exposure(np.asarray(scores), offsets, examination).astype(np.float64)
