@@ -209,11 +209,12 @@ def meaning(certificate: Certificate) -> str:
     """Return the verdict in one or two sentences."""
     sure = f"With {confidence(certificate.delta)} confidence, the new ranker"
     what = "clicks" if certificate.reward is None else certificate.reward
+    at_least, fewer = ("as many", "fewer") if certificate.reward is None else ("as much", "less")
     less = f" minus {certificate.tolerance:g} per interaction" if certificate.tolerance else ""
     if certificate.verdict is Verdict.DEPLOY:
-        return f"{sure} earns at least as many {what} as the current one{less}."
+        return f"{sure} earns at least {at_least} {what} as the current one{less}."
     if certificate.verdict is Verdict.KEEP:
-        return f"{sure} earns fewer {what} than the current one{less}."
+        return f"{sure} earns {fewer} {what} than the current one{less}."
     needed = certificate.needed
     if needed is None and certificate.unsupported_exposure > MUCH_UNSUPPORTED:
         return (

@@ -140,7 +140,7 @@ def certify(
         most_weight=limit,
         standard_error=differences.standard_error,
         drift_allowance=test.allowance(curves.curve, limit),
-        needed=_needed(judge, delta, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
+        needed=_needed(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
         unit=log.manifest.get("unit"),
         reward=(log.manifest.get("reward") or {}).get("column"),
         doubts=doubts.doubts,
@@ -291,22 +291,20 @@ def _without_features(test: Comparison, rankers: _Rankers, curve: Floats) -> dic
     }
 
 
-def _needed(judge: Judge, delta: float, tolerance: float, log: AggregatedLog) -> Needed | None:
+def _needed(judge: Judge, lower: float, upper: float, tolerance: float, log: AggregatedLog) -> Needed | None:
     """Widths fall like 1/sqrt(N). None if the estimate is within a standard error of what has to be proven."""
-    lower, above = (judge.comparison.differences(judge.curves.curve, limit) for limit in judge.limits)
-    rest = judge.comparison.rest(judge.curves.curve, judge.limits[1])
-    normal = NormalDist()
-    z = normal.inv_cdf(1.0 - delta) + normal.inv_cdf(POWER)
-    if lower.mean + tolerance > lower.standard_error:
-        margin, error, verdict = lower.mean + tolerance, lower.standard_error, Verdict.DEPLOY
-    elif -(above.mean + rest + tolerance) > above.standard_error:
-        margin, error, verdict = -(above.mean + rest + tolerance), above.standard_error, Verdict.KEEP
+    below, above = (judge.comparison.differences(judge.curves.curve, limit) for limit in judge.limits)
+    highest = above.mean + judge.comparison.rest(judge.curves.curve, judge.limits[1])
+    if below.mean + tolerance > below.standard_error:
+        margin, width, error, verdict = below.mean + tolerance, below.mean - lower, below.standard_error, Verdict.DEPLOY
+    elif -(highest + tolerance) > above.standard_error:
+        margin, width, error, verdict = -(highest + tolerance), upper - highest, above.standard_error, Verdict.KEEP
     else:
         return None
-    interactions = lower.interactions
+    interactions = below.interactions
+    wanted = width + NormalDist().inv_cdf(POWER) * error
     fewest, most = (
-        max(math.ceil(interactions * (z * error / (margin + sign * error)) ** 2), interactions + 1)
-        for sign in (0.5, -0.5)
+        max(math.ceil(interactions * (wanted / (margin + sign * error)) ** 2), interactions + 1) for sign in (0.5, -0.5)
     )
     per_day = _held_out_per_day(log, interactions)
     days = None if per_day is None else (fewest / per_day, most / per_day)

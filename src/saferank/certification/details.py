@@ -13,6 +13,8 @@ from saferank.certification.curves import OTHER_POWERS
 from saferank.certification.judge import Judge
 
 DIAL = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
+MOST_SEGMENTS = 50
+"""The largest segments are reported, and no more than this."""
 NEW_QUERIES = 0.001
 """Share of the held-out interactions from which new queries are reported apart."""
 
@@ -50,7 +52,10 @@ def _segments(judge: Judge, delta: float) -> tuple[SegmentRow, ...]:
     segment = judge.comparison.part.patterns.segment
     if segment is None:
         return ()
-    names = np.unique(segment)
+    names, place = np.unique(segment, return_inverse=True)
+    if len(names) > MOST_SEGMENTS:
+        sizes = np.bincount(place, judge.comparison.part.patterns.interactions)
+        names = names[np.sort(np.argsort(-sizes, kind="stable")[:MOST_SEGMENTS])]
     rows = [_row(str(name), judge.of(segment == name), delta / len(names)) for name in names]
     return tuple(sorted(rows, key=lambda row: row.lower))
 

@@ -28,7 +28,8 @@ tr.chosen td { font-weight: 600; } li p { margin: .2rem 0; }
 @media print { nav { display: none; } }
 """
 TITLES = {
-    "improvement": "Improvement", "bounds": "Bounds", "watch": "Over time", "segments": "Segments",
+    "improvement": "Improvement", "bounds": "Bounds", "curves": "Curves", "watch": "Over time", "segments": "Segments",
+    "traffic": "New queries",
     "exposure": "Exposure moved", "most": "What changes most", "examination": "Examination", "training": "Training",
     "health": "Log health", "assumptions": "Assumptions", "manifest": "Manifest",
 }  # fmt: skip
