@@ -351,7 +351,7 @@ def show_power(console: Console, logs: int) -> None:
     old = exposure(world.logging_scores["train"], data.offsets, examination).astype(np.float64)
     log = simulate(
         world.logging_scores["train"], data.offsets, world.relevance("train"), examination,
-        1_000_000, np.random.default_rng(0), keep_rankings=10_000,
+        4_000_000, np.random.default_rng(0), keep_rankings=10_000,
     )  # fmt: skip
     assert log.rankings is not None
     patterns = ClickPatterns.of_rankings(log.rankings, data.offsets)
@@ -391,9 +391,9 @@ def _first(
         population = population.negated()
         population = replace(population, values=population.values - rest, low=population.low - rest)
     chances = population.counts / population.counts.sum()
-    for step in range(48):
+    for step in range(8, 28):
         n = round(100 * 2 ** (step / 2))
-        if n > 10_000_000:
+        if n > 1_000_000:
             break
         draws = np.random.default_rng([step, 1]).multinomial(n, chances, size=logs)
         decided = [
@@ -404,7 +404,7 @@ def _first(
         ]
         if np.mean(decided) >= 0.8:
             return f"{n:,}"
-    return "more than 10^7"
+    return "more than 10^6"
 
 
 def show_cost(console: Console, largest: int) -> None:

@@ -17,7 +17,7 @@ from tests.shops import World, make_shop, noisy
 
 Call = Callable[..., Ran]
 
-MODELS = {"better": (0.3, 0.5), "worse": (-0.3, 0.5), "like": (0.0, 0.4)}
+MODELS = {"better": (0.3, 0.5), "worse": (-0.3, 0.5), "like": (0.02, 0.4)}
 KNOWN = ("--serve-as", "sampled", "--logging-scores", "logging_score")
 
 
