@@ -20,6 +20,8 @@ from saferank.certification.one_look import one_look
 from saferank.errors import UsageError
 
 Constant = Literal["paper", "proven"]
+LEAST_DELTA = 1e-9
+"""Smaller ones are beyond what floating point can tell from 0."""
 CLIPS = 8
 """Levels at which the empirical Bernstein bound tries to clip X from above, each half the one before."""
 
@@ -116,8 +118,9 @@ def check_bound(bound: str, delta: float) -> None:
     """Raise if there is no such bound, or delta is no chance."""
     if bound not in BOUNDS:
         raise UsageError(f"bound '{bound}' is unknown; choose one of: {', '.join(BOUNDS)}.")
-    if not 0.0 < delta < 1.0:
-        raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {delta}.")
+    if not LEAST_DELTA <= delta < 1.0:
+        message = f"delta is the chance that the bound may fail, below 1 and at least {LEAST_DELTA:g}; got {delta}."
+        raise UsageError(message)
 
 
 def interval(differences: Differences, delta: float, bound: str) -> tuple[float, float]:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from saferank import __version__
 from saferank.certification.bounds import BOUNDS, check_bound
 from saferank.certification.certificate import Certificate, Needed, Verdict
-from saferank.certification.checks import Refused, check_features, check_known_ranker
+from saferank.certification.checks import Refused, check_features, check_known_ranker, check_ranked
 from saferank.certification.comparison import Comparison
 from saferank.certification.curves import UNCHECKED, Curves, curves_for
 from saferank.certification.details import with_details
 from saferank.certification.held_out import all_pairs, held_out
 from saferank.certification.judge import DEFAULT_WEIGHT, Judge, Rehearsal, rehearse
+from saferank.certification.ledger import seconds_of
 from saferank.certification.log_doubts import LogDoubts, log_doubts
 from saferank.certification.new_ranker import NewRanker
 from saferank.certification.possible_drift import possible_drift
@@ -90,6 +91,11 @@ def certify(
                 f"the log is counted for {log.cutoff} ranks, but the model is for {len(curve)}; aggregate it with that "
                 "cutoff."
             )
+    unit = log.manifest.get("unit")
+    if _by_query(log) and unit is not None:
+        raise UsageError(f"the log is split by query and has units ({unit}) that span queries; leave one of them out.")
+    if (unit is not None or _by_query(log)) and not BOUNDS[settings.bound].units:
+        raise UsageError(f"the bound '{settings.bound}' cannot take units; choose one-look or betting.")
     pairs = all_pairs(log, ranker.data)
     doubts = log_doubts(log, known=logging_scores is not None)
     rankers = _Rankers.of(ranker, pairs, log.cutoff, logging_scores)
@@ -100,6 +106,7 @@ def certify(
         by_period = held_out(log, ("certify",), pairs, strata=np.arange(max(len(log.periods), 1)))
         check_known_ranker(by_period, rankers.logging_placement, log.periods, log.source)
     missing = _without_features(test, rankers, curves.curve)
+    check_ranked(missing["interactions"], source=log.source)
     if ranker.complete:
         check_features(missing["clicks"], missing["exposure"], source=log.source)
     judge = Judge(test, curves, rehearsal.limits, rehearsal.guesses, settings.bound)
@@ -141,7 +148,7 @@ def certify(
         standard_error=differences.standard_error,
         drift_allowance=test.allowance(curves.curve, limit),
         needed=_needed(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
-        unit=log.manifest.get("unit"),
+        unit="query" if _by_query(log) else log.manifest.get("unit"),
         reward=(log.manifest.get("reward") or {}).get("column"),
         doubts=doubts.doubts,
         assumptions=_assumptions(settings, curves, rankers.logging_placement is not None, way.strata is not None),
@@ -189,6 +196,9 @@ def _best_way(
 
     def way(strata: NDArray[np.int64] | None, *, allow: bool = False) -> _Way:
         learning = held_out(log, LEARNING_PARTS, pairs, strata=strata)
+        if learning.cells == 0:
+            message = "the parts 'train' and 'validation' are empty, and the examination of ranks comes from them."
+            raise DataError(f"{message} Choose another split, such as 20/20/60.", file=log.source)
         curves = curves_for(
             learning.statistics(), examination, trust=settings.trust_examination, within=strata is not None,
             source=log.source,
@@ -198,7 +208,7 @@ def _best_way(
         )
         interactions = test.part.patterns.total_interactions
         if interactions == 0:
-            message = "the part 'certify' of the log has no interaction; log more, or split otherwise."
+            message = "the part 'certify' of the log has no interaction; log more, or choose another split."
             raise DataError(message, file=log.source)
         if allow:
             whole, part = (held_out(log, parts, pairs, strata=doubts.stretches) for parts in (PARTS, ("certify",)))
@@ -266,7 +276,7 @@ class _Rankers:
         strata: NDArray[np.int64] | None,
     ) -> Comparison:
         part = held_out(log, (name,), pairs, strata=strata)
-        if (log.manifest.get("split") or {}).get("by") == "query" and part.patterns.unit is None:
+        if _by_query(log):
             part = replace(part, patterns=replace(part.patterns, unit=part.query[part.patterns.query]))
         return Comparison(
             part,
@@ -293,8 +303,12 @@ def _without_features(test: Comparison, rankers: _Rankers, curve: Floats) -> dic
 
 def _needed(judge: Judge, lower: float, upper: float, tolerance: float, log: AggregatedLog) -> Needed | None:
     """Widths fall like 1/sqrt(N). None if the estimate is within a standard error of what has to be proven."""
-    below, above = (judge.comparison.differences(judge.curves.curve, limit) for limit in judge.limits)
-    highest = above.mean + judge.comparison.rest(judge.curves.curve, judge.limits[1])
+    curve = judge.curves.curve
+    below, above = (judge.comparison.differences(curve, limit) for limit in judge.limits)
+    fixed = [judge.comparison.allowance(curve, limit) for limit in judge.limits]  # does not shrink as the log grows
+    tolerance = tolerance - fixed[0]
+    lower, upper = lower + fixed[0], upper - fixed[1]
+    highest = above.mean + judge.comparison.rest(curve, judge.limits[1]) + fixed[0] + fixed[1]
     if below.mean + tolerance > below.standard_error:
         margin, width, error, verdict = below.mean + tolerance, below.mean - lower, below.standard_error, Verdict.DEPLOY
     elif -(highest + tolerance) > above.standard_error:
@@ -315,25 +329,24 @@ def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
     period = log.manifest.get("period")
     if period is None:
         return None
-    try:
-        first, last = (datetime.fromisoformat(str(moment)) for moment in period)
-        seconds = (last - first).total_seconds()
-    except ValueError:
-        try:
-            seconds = float(period[1]) - float(period[0])
-        except (TypeError, ValueError):
-            return None
-        seconds /= 1000.0 if float(period[1]) > 1e11 else 1.0
+    first, last = (seconds_of(moment) for moment in period)
+    if first is None or last is None:
+        return None
+    seconds = last - first
     if (log.manifest.get("split") or {}).get("by") == "time":
         seconds *= float(log.manifest["split"]["shares"][-1])
     return interactions / (seconds / 86400.0) if seconds > 0 else None
 
 
+def _by_query(log: AggregatedLog) -> bool:
+    """Whether whole queries are held out: then a query is the unit, and the promise is about new ones."""
+    return (log.manifest.get("split") or {}).get("by") == "query"
+
+
 def _covers(log: AggregatedLog) -> str:
-    split = (log.manifest.get("split") or {}).get("by")
     period = log.manifest.get("period")
     when = "" if period is None else f", in the time of the log ({str(period[0])[:16]} to {str(period[1])[:16]})"
-    if split == "query":
+    if _by_query(log):
         return f"queries like those of the log, new ones included{when}"
     return f"the queries of the log, as often as they were issued in the held-out part{when}"
 

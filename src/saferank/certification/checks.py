@@ -13,6 +13,8 @@ from saferank.errors import DataError
 
 MOST_WITHOUT_FEATURES = 0.05
 """Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
+MOST_UNRANKED = 0.5
+"""Share of the interactions whose queries the new ranker does not rank: more is a broken join, or says little."""
 OTHER_RANKER = 6.0
 """Standard deviations by which what is shown may differ from what the known logging policy shows."""
 LEAST_EXPECTED = 1.0
@@ -43,7 +45,7 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     if trained.get("source") == log.get("source") or hashes[0] & hashes[1]:
         raise Refused(
             f"the model was trained on this log split as {_words(trained.get('split'))}, but here it is split as "
-            f"{_words(log.get('split'))}, so that parts of both are the same impressions; split it as for training.",
+            f"{_words(log.get('split'))}, so that training and held-out impressions overlap; split it as for training.",
             code="other-split",
             file=log.get("source"),
         )
@@ -56,6 +58,17 @@ def check_features(clicks: float, exposure: float, most: float = MOST_WITHOUT_FE
             f"{clicks:.1%} of the held-out clicks and {exposure:.1%} of the exposure are on documents without "
             f"features, which the model cannot show (at most {most:.0%} may be); add their features.",
             code="missing-features",
+            file=source,
+        )
+
+
+def check_ranked(unranked: float, most: float = MOST_UNRANKED, *, source: object) -> None:
+    """Raise if most of the interactions are of queries that the new ranker does not rank."""
+    if unranked > most:
+        raise Refused(
+            f"{unranked:.0%} of the held-out interactions are of queries that the new ranker does not rank (at most "
+            f"{most:.0%} may be); check that it names queries as the log does, and add the missing ones.",
+            code="few-queries-ranked",
             file=source,
         )
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.certification.differences import Differences, extreme_sums, weighted_differences
+from saferank.certification.differences import Differences, extreme_sums, second_moments, weighted_differences
 from saferank.certification.held_out import HeldOut
 from saferank.certification.possible_drift import PossibleDrift
 
 Floats = NDArray[np.float64]
+NEVER = 1e-9
+"""Logging exposure below which a document counts as never shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +101,29 @@ class Comparison:
         )
 
     def _extremes(self, weights: Floats, examination: Floats, most_weight: float) -> tuple[float, float]:
-        """Limits of one interaction's sum of weights: of what was shown, or, if that is random, of all that may be."""
+        """Limits of one interaction's sum of weights.
+
+        With counted exposure what was shown is given, and the limits are those of what was shown. With known exposure
+        it is random, and they are those of all that may be shown.
+        """
+        ranks = len(examination)
         offsets = np.append(np.unique(self.part.stratum, return_index=True)[1], self.part.cells)
         if self.logging_placement is not None:
-            logged, offsets = self.logging_placement @ examination, self.offsets
-            ratio = np.zeros(len(logged))
-            np.divide(self.placement @ examination, np.maximum(logged, self.clip), out=ratio, where=logged > 0)
-            query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-            weights = np.where(self.ranked[query], np.minimum(ratio, most_weight) - 1.0, 0.0)
-        low, high = (extreme_sums(sign * weights, offsets, len(examination)).min(initial=0.0) for sign in (1.0, -1.0))
+            if self.part.filled.min(initial=1.0) < 1.0:
+                return -float(ranks), ranks * max(most_weight - 1.0, 0.0)
+            _, _, ratio = self._known(examination)
+            weights, offsets = np.minimum(ratio, most_weight) - 1.0, self.offsets
+        low, high = (extreme_sums(sign * weights, offsets, ranks).min(initial=0.0) for sign in (1.0, -1.0))
         return float(low), -float(high)
+
+    def _known(self, examination: Floats) -> tuple[Floats, Floats, Floats]:
+        """rho, rho_0 and their ratio of all pairs, whether they were shown or not, all ranks being filled."""
+        assert self.logging_placement is not None
+        ranked = np.repeat(self.ranked, np.diff(self.offsets))
+        rho, logged = self.placement @ examination, self.logging_placement @ examination
+        ratio = np.zeros(len(rho))
+        np.divide(rho, np.maximum(logged, self.clip), out=ratio, where=logged > 0)
+        return np.where(ranked, rho, logged), logged, np.where(ranked, ratio, 1.0)
 
     def rest(self, examination: Floats, most_weight: float) -> float:
         """Return what the terms may lack: the exposure that they leave out, as if each of it brought a click.
@@ -117,22 +133,29 @@ class Comparison:
         As relevance is at most 1, improvement <= E[mean of the terms] + rest. (The terms bound from below what is
         examined and not clicked, whose complement this is.)
         """
-        part, rho = self.part, self.exposure(examination)
-        ratio = self.ratio(examination)
-        kept = np.divide(np.minimum(ratio, most_weight), ratio, out=np.zeros(part.cells), where=ratio > 0)
-        used = np.bincount(part.stratum, np.where(self._ranked, rho * kept, 0.0), part.strata)
-        left = self._total(examination) - used
+        part = self.part
+        if self.logging_placement is not None:
+            rho, logged, ratio = self._known(examination)
+            each = np.add.reduceat(rho - np.minimum(ratio, most_weight) * logged, self.offsets[:-1])
+            left = np.where(self.ranked, each, 0.0)[part.query]
+        else:
+            used = np.minimum(self.ratio(examination), most_weight) * self.logging_exposure(examination)
+            left = self._total(examination) - np.bincount(part.stratum, np.where(self._ranked, used, 0.0), part.strata)
         # a click at a rank with examination 1 has the chance relevance(d): at most 1 / the largest examination
         scale = self.most_reward / float(examination.max()) / max(float(part.issued.sum()), 1.0)
         return scale * float(np.maximum(left, 0.0) @ part.issued)
 
     def allowance(self, examination: Floats, most_weight: float) -> float:
-        """Return by how much drift that the log does not show could have moved the mean, up or down."""
+        """Return by how much drift that the log does not show could have moved the mean, up or down.
+
+        The documents that drift may be the ones whose exposure varies, so the variations are averaged by squares.
+        """
         if self.drift is None:
             return 0.0
         earned = np.where(self._ranked, np.minimum(self.ratio(examination), most_weight), 0.0) * self.part.rewards
-        moved = float(earned @ self.drift.variation[self.part.pair]) / max(self.part.patterns.total_interactions, 1)
-        return self.drift.at_most * moved
+        squares = float(earned @ np.square(self.drift.variation[self.part.pair]))
+        moved = self.drift.at_most * math.sqrt(float(earned.sum()) * squares)
+        return moved / max(self.part.patterns.total_interactions, 1)
 
     def _total(self, examination: Floats) -> Floats:
         """Stratum -> exposure of all documents under the new ranker; 0 where it does not rank the query."""
@@ -140,23 +163,28 @@ class Comparison:
         return np.where(self.ranked[self.part.query], (at_rank * self.part.filled) @ examination, 0.0)
 
     def _second_moments(self, weights: Floats, examination: Floats) -> dict[str, float]:
-        """See `differences.second_moments`; over the documents that were shown, others have no term."""
+        """Upper limits of E[X^2]: see `differences.second_moments`."""
         part = self.part
-        each = np.square(weights) * self.logging_exposure(examination)
-        divergence = np.bincount(part.stratum, each, part.strata)
-        lengths = np.diff(self.offsets)[part.query]
-        ranks = np.minimum(lengths, len(examination))
-        constant = np.minimum(ranks, 1.0 + np.concatenate([[0.0], np.cumsum(examination)])[ranks])
-        total = max(float(part.issued.sum()), 1.0)
-        scale = self.most_reward**2
-        return {
-            "paper": scale * float(divergence @ part.issued) / total,
-            "proven": scale * float((constant * divergence) @ part.issued) / total,
-        }
+        if self.logging_placement is not None:
+            _, logged, ratio = self._known(examination)
+            capped = np.minimum(ratio, float(weights.max(initial=0.0)) + 1.0) - 1.0
+            issued = np.bincount(part.query, part.issued, len(self.offsets) - 1)
+            found = second_moments(capped, logged, self.offsets, examination, issued)
+        else:
+            starts = np.append(np.unique(part.stratum, return_index=True)[1], part.cells)
+            seen = np.unique(part.stratum)
+            logged = self.logging_exposure(examination)
+            found = second_moments(weights, logged, starts, examination, part.issued[seen])
+        return {name: self.most_reward**2 * value for name, value in found.items()}
 
     def unsupported(self, examination: Floats) -> float:
         """Share of the new ranker's exposure on documents that were not shown in their stratum."""
         part = self.part
+        if self.logging_placement is not None:
+            rho, logged, _ = self._known(examination)
+            of_query = np.add.reduceat(np.where(logged > NEVER, 0.0, rho), self.offsets[:-1])
+            total = np.add.reduceat(rho, self.offsets[:-1])
+            return float(of_query[part.query] @ part.issued) / max(float(total[part.query] @ part.issued), 1e-300)
         seen = np.bincount(part.stratum, np.where(self._ranked, self.exposure(examination), 0.0), part.strata)
         exposed = float(self._total(examination) @ part.issued)
         return 1.0 - float(seen @ part.issued) / exposed if exposed > 0 else 0.0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from saferank.certification.checks import Refused
 from saferank.data.log_statistics import LogStatistics
 from saferank.doctor.examination_check import examination_check
-from saferank.propensity.examination_estimate import estimate_examination
+from saferank.propensity.examination_estimate import FEW_QUERIES, estimate_examination
 
 Floats = NDArray[np.float64]
 CURVE_SHARE = 0.2
@@ -29,6 +29,7 @@ REMEDY = (
     "Rankings have to vary within the day: draw them at random now and then (`saferank plan` says how much). If you "
     "know the curve, give it (--examination) and say so (--trust-examination)."
 )
+ONE_RANK = "one rank only"
 ESTIMATED, AGREES, UNCHECKED = "estimated", "given, and the log agrees", "given, and the log cannot check it"
 
 
@@ -55,10 +56,11 @@ class Curves:
     def around(self, improvement: Callable[[Floats], float], delta: float) -> list[Floats]:
         """Return the curves to hold for: the curve, `others`, and the two ends of the confidence set at level delta.
 
-        What matters of an estimated curve is the one number that is computed from it. Its standard error follows from
-        the covariance and the derivative; the ends of the set are the curves that move it most:
+        The set is the ellipsoid of all curves at level delta (the new ranker may have been learned from the same
+        counts, so no direction is fixed beforehand). Its ends are the curves that move the improvement most:
 
-            log curve -+ z C g / sqrt(g' C g),    g = d improvement / d log curve
+            log curve -+ r C g / sqrt(g' C g),    g = d improvement / d log curve,    r^2 the 1 - delta quantile of
+                                                  chi-square with as many degrees of freedom as ranks less one
         """
         curves = [self.curve, *self.others]
         if self.covariance is None:
@@ -73,8 +75,14 @@ class Curves:
         length = math.sqrt(max(float(slope @ direction), 0.0))
         if length == 0.0:
             return curves
-        step = NormalDist().inv_cdf(1.0 - delta) * direction / length
+        step = _radius(len(logs) - 1, delta) * direction / length
         return [*curves, np.exp(logs - step), np.exp(logs + step)]
+
+
+def _radius(freedom: int, delta: float) -> float:
+    """Root of the 1 - delta quantile of chi-square, by the cube root of Wilson and Hilferty (1931)."""
+    part = 2.0 / (9.0 * freedom)
+    return math.sqrt(freedom * max(1.0 - part - NormalDist().inv_cdf(delta) * math.sqrt(part), 0.0) ** 3)
 
 
 def curves_for(
@@ -91,14 +99,18 @@ def curves_for(
     Raises `Refused` if the log contradicts the given curve; and if neither the log tells the curve nor the caller
     trusts the one given. `within`: the counts' queries are queries within stretches of time.
     """
+    if counts.cutoff == 1:
+        return Curves(ONE_RANK, np.ones(1))
     estimate = estimate_examination(counts, np.random.default_rng(seed))
-    known = estimate.complete and estimate.log_covariance is not None
+    known = estimate.complete and estimate.log_covariance is not None and estimate.queries >= FEW_QUERIES
     if given is None:
         if not known:
             raise Refused(f"{_unknown(within)} {REMEDY}", code=_code("unknown", within), file=source)
         return Curves(ESTIMATED, estimate.curve, estimate.log_covariance)
     if not (given > 0).all():
-        raise Refused("an examination of 0 cannot be certified with; give a smaller --cutoff.", code="examination-zero")
+        raise Refused(
+            "a rank with examination 0 cannot be certified; give a smaller --cutoff.", code="examination-zero"
+        )
     relative = given / given[0]
     others = tuple(relative ** (1.0 + sign * RANGE) for sign in (-1.0, 1.0))
     check = examination_check(counts, relative)
@@ -127,11 +139,11 @@ def _unknown(within: bool) -> str:
     if within:
         return (
             "demand changes over time and the ranker follows it, so that clicks of different days cannot be compared; "
-            "and within a day rankings hardly vary. The log does not tell how often each rank is looked at."
+            "and within a day rankings hardly vary. The log does not show how often each rank is examined."
         )
     return (
-        "the log does not tell how often each rank is looked at: too few documents were shown and clicked at several "
-        "ranks."
+        "the log does not show how often each rank is examined: too few documents, or documents of too few queries, were "
+        "shown and clicked at several ranks."
     )
 
 

@@ -22,6 +22,7 @@ NEW_QUERIES = 0.001
 def with_details(certificate: Certificate, judge: Judge, seen_queries: NDArray[np.int64]) -> Certificate:
     """Return the certificate with what is not needed for the verdict."""
     delta, share = certificate.spent, certificate.spent / certificate.delta
+    fixed = judge.comparison.logging_placement is not None and judge.curves.covariance is None
     units = judge.comparison.part.patterns.unit is not None
     curve = judge.curves.curve
     curves = []
@@ -36,7 +37,9 @@ def with_details(certificate: Certificate, judge: Judge, seen_queries: NDArray[n
     return replace(
         certificate,
         bounds=tuple(
-            BoundRow(name, judge.lower(delta, name)[0], judge.upper(delta, name), bound.guarantee, bound.any_time)
+            BoundRow(
+                name, judge.lower(delta, name)[0], judge.upper(delta, name), bound.guarantee, bound.any_time and fixed
+            )
             for name, bound in BOUNDS.items()
             if bound.units or not units
         ),

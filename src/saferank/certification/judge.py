@@ -45,7 +45,8 @@ class Judge:
         found = []
         for curve in curves:
             negated = replace(self.comparison.differences(curve, self.limits[1]).negated(), guess=self.guesses[1])
-            rest = self.comparison.rest(curve, self.limits[1]) + self.comparison.allowance(curve, self.limits[1])
+            allowance = self.comparison.allowance(curve, self.limits[1])
+            rest = self.comparison.rest(curve, self.limits[1]) + allowance
             found.append(rest - BOUNDS[bound or self.bound].lower(negated, self._rest(delta)))
         return max(found)
 

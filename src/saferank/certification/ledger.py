@@ -140,10 +140,31 @@ def ledger_path(source: str) -> Path:
     return folder / f"{name}.ledger.json"
 
 
+def seconds_of(moment: Any) -> float | None:
+    """Return a moment of a manifest in seconds since the epoch: ISO text, or a number of s, ms, µs or ns; else None."""
+    try:
+        parsed = datetime.fromisoformat(str(moment))
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        pass
+    try:
+        number = float(moment)
+    except (TypeError, ValueError):
+        return None
+    for least, unit in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)):
+        if abs(number) > least:
+            return number / unit
+    return number
+
+
 def _overlaps(look: Look, manifest: dict[str, Any]) -> bool:
     period = manifest.get("period")
     if look.period is not None and period is not None:
-        return str(period[0]) <= look.period[1] and look.period[0] <= str(period[1])
+        moments = [seconds_of(moment) for moment in (*look.period, *period)]
+        if None in moments:
+            return True
+        begin, end, first, last = (moment or 0.0 for moment in moments)
+        return first <= end and begin <= last
     files = _hashes(manifest)
     if look.files and files:
         return bool(set(look.files) & set(files)) or look.source == str(manifest.get("source"))

@@ -33,7 +33,7 @@ class NewRanker:
 
     data: RankingData
     """The pairs, with ids; the features are not looked at."""
-    scores: NDArray[np.float32]
+    scores: NDArray[Any]
     serve_as: ServeAs = "deterministic"
     examination: Floats | None = None
     """The curve that a model was learned with; None for a ranker made elsewhere."""
@@ -63,14 +63,15 @@ class NewRanker:
 
 def ranker_of_policy(policy: Policy, data: RankingData, serve_as: ServeAs) -> NewRanker:
     """Return a model as it will be served on these features."""
+    scores = policy.scores(data)
     described = {name: policy.manifest.get(name) for name in ("saferank", "files", "settings", "used_parts")}
     return NewRanker(
         data,
-        policy.scores(data),
+        scores,
         serve_as,
         examination=policy.examination,
         complete=True,
-        description=described | {"features": _described(data)},
+        description=described | {"features": _described(data, scores)},
     )
 
 
@@ -125,9 +126,15 @@ def ranker_of_table(
     if len(bad):
         message = f"got {values[bad[0]]}, but every document needs a number; fill it in."
         raise DataError(message, file=source, row=int(bad[0]), column=column)
-    query, document = (
-        rows[name].cast(pa.string()).combine_chunks().dictionary_encode() for name in ("query_id", "document_id")
-    )
+    try:
+        query, document = (
+            rows[name].cast(pa.string()).combine_chunks().dictionary_encode() for name in ("query_id", "document_id")
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        kinds = f"{rows['query_id'].type} and {rows['document_id'].type}"
+        raise DataError(
+            f"ids are {kinds}, but must be text or whole numbers.", file=source, column="query_id"
+        ) from error
     code, documents = (column.indices.to_numpy(zero_copy_only=False).astype(np.int64) for column in (query, document))
     order = np.lexsort((documents, code))
     again = np.flatnonzero((np.diff(code[order]) == 0) & (np.diff(documents[order]) == 0))
@@ -143,15 +150,15 @@ def ranker_of_table(
         document_ids=np.array(document.dictionary.to_pylist(), np.str_)[documents[order]],
         source=source,
     )
-    scores = (values if column == "score" else -values)[order].astype(np.float32)
-    described = _described(data) | {"sha256": hashlib.sha256(scores.tobytes()).hexdigest()}
-    return NewRanker(data, scores, serve_as, description={"candidate": described})
+    scores = (values if column == "score" else -values)[order]
+    return NewRanker(data, scores, serve_as, description={"candidate": _described(data, scores)})
 
 
-def _described(data: RankingData) -> dict[str, Any]:
+def _described(data: RankingData, scores: NDArray[Any]) -> dict[str, Any]:
     return {
         "source": data.source,
         "sha256": content_hash(data),
+        "scores_sha256": hashlib.sha256(np.ascontiguousarray(scores).tobytes()).hexdigest(),
         "queries": data.queries,
         "documents": data.documents,
     }

@@ -16,6 +16,7 @@ the sums are nearly normal, it does so about when Student's t would. (Bets that 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from functools import cache
 from statistics import NormalDist
@@ -43,8 +44,6 @@ LOWEST = -40.0
 """Logarithm of the smallest share of the goal in the table of stakes."""
 STEPS = 24
 """Halvings of the interval in which the bound is looked for."""
-SEED = 0x5AFE
-"""Of the order in which the terms are taken: any order does that was not chosen by looking at them."""
 
 
 def one_look(differences: Differences, delta: float) -> float:
@@ -88,8 +87,18 @@ def _doubted(differences: Differences, order: Floats, sizes: Floats, mean: float
 
 
 def _in_order(differences: Differences) -> tuple[Floats, Floats]:
-    place = np.repeat(np.arange(len(differences.values)), np.round(differences.counts).astype(np.int64))
-    np.random.default_rng(SEED).shuffle(place)
+    """Return the terms and their sizes in an order that is as good as random.
+
+    The terms come sorted, and one order for all logs would make the first of them always the same order statistics.
+    So the order is drawn with a seed that is a digest of the terms themselves: the same log always gives the same
+    bound, and different logs have unrelated orders.
+    """
+    counts = np.round(differences.counts).astype(np.int64)
+    digest = hashlib.sha256(np.ascontiguousarray(differences.values).tobytes() + counts.tobytes())
+    if differences.sizes is not None:
+        digest.update(np.ascontiguousarray(differences.sizes).tobytes())
+    place = np.repeat(np.arange(len(differences.values)), counts)
+    np.random.default_rng(int.from_bytes(digest.digest()[:16])).shuffle(place)
     sizes = np.ones(len(place)) if differences.sizes is None else differences.sizes[place]
     return differences.values[place], sizes
 

@@ -158,6 +158,9 @@ def certify(
     settings = CertifySettings(delta, tolerance, bound, clip, most_weight, trust_examination)
     book = ledger or ledger_path(log)
     check_parents(book)
+    if book.resolve() == out.resolve():
+        raise UsageError(f"--out and --ledger are both {out}; name two files.")
+    check_not_read(book, [*read, Path(log)])
     console, status = Console(), Console(stderr=True)
     options = LogOptions(
         parse_columns(column), layout, on_bad_rows, segment, unit, reward, reward_most,
@@ -179,7 +182,7 @@ def certify(
             )  # fmt: skip
 
     def judge(inputs: VerdictInputs) -> Certificate:
-        with status.status("Weighing the held-out clicks"):
+        with status.status("Weighting the held-out clicks"):
             certificate = take_look(inputs, settings, book)
         certificate.write(out)
         return certificate
@@ -253,7 +256,7 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     console.print(_bounds_table(certificate))
     console.print(_curves_table(certificate))
     if certificate.segments:
-        console.print(_segments_table(certificate.segments, "By segment (intervals hold together)"))
+        console.print(_segments_table(certificate.segments, "By segment, if all are shown the same rankings"))
     if certificate.traffic:
         console.print(_segments_table(certificate.traffic, "Queries seen in training, and new ones"))
     for warning in certificate.warnings:
@@ -284,7 +287,7 @@ def _bounds_table(certificate: Certificate) -> Table:
 
 
 def _curves_table(certificate: Certificate) -> Table:
-    table = Table(title="If ranks were looked at otherwise", title_justify="left")
+    table = Table(title="If the examination curve were different", title_justify="left")
     for name in ("curve", "last rank", "improvement", "lower", ""):
         table.add_column(name, justify="left" if name in ("curve", "") else "right")
     for row in certificate.other_curves:

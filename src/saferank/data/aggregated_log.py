@@ -189,7 +189,26 @@ class AggregatedLog:
             if table.schema.names != schema.names:
                 raise DataError(f"has other columns than {', '.join(schema.names)}; aggregate again.", file=file)
             tables[name] = table.cast(schema)
-        return cls(**tables, manifest=manifest)
+        log = cls(**tables, manifest=manifest)
+        log.check()
+        return log
+
+    def check(self) -> None:
+        """Raise if the manifest and the tables do not fit together."""
+        for name in ("cutoff", "source"):
+            if name not in self.manifest:
+                raise DataError(
+                    f"the manifest has no '{name}'; aggregate the log again.", file=self.manifest.get("source")
+                )
+        for column, table, most in (
+            ("period", self.impressions, max(len(self.periods), 1) - 1),
+            ("period", self.patterns, max(len(self.periods), 1) - 1),
+            ("position", self.impressions, self.cutoff),
+        ):
+            highest = pc.max(table[column]).as_py()
+            if highest is not None and highest > most:
+                message = f"got {highest}, but the manifest has {most} at most; aggregate the log again."
+                raise DataError(message, file=self.source, column=column)
 
 
 def is_aggregated(path: str | Path) -> bool:

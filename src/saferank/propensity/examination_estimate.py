@@ -53,6 +53,8 @@ class ExaminationEstimate:
     iterations: int
     replicates: int
     warnings: tuple[str, ...] = ()
+    queries: int = 0
+    """Queries with documents that moved and were clicked: what the intervals rest on."""
     log_covariance: NDArray[np.float64] | None = None
     """(rank, rank): covariance of the logarithm of the curve, by the bootstrap; 0 at rank 1, None without intervals."""
 
@@ -163,6 +165,7 @@ def _estimate(
         iterations=0 if fit is None else fit.iterations,
         replicates=replicates,
         warnings=tuple(_warnings(pairs, fit, curve, low, high)),
+        queries=pairs.queries,
         log_covariance=covariance,
     )
 

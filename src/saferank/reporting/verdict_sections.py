@@ -148,7 +148,7 @@ def _curves(certificate: Certificate) -> str:
     curve = ", ".join(f"{value:.2g}" for value in certificate.examination["curve"])
     return section(
         "curves",
-        "If ranks were looked at otherwise",
+        "If the examination curve were different",
         paragraph(f"The curve ({certificate.examination['kind']}): {curve}. The verdict holds for all curves near it."),
         table(("curve", "last rank", "improvement", "lower", "verdict"), rows, kinds=kinds),
     )
@@ -178,7 +178,10 @@ def _segments(certificate: Certificate) -> str:
         (row.segment or "(none)", f"{row.interactions:,}", *_signed(row.improvement, row.lower, row.upper), lot(row))
         for row in certificate.segments
     ]
-    caption = "Worst first. Delta is shared among the segments, so that all intervals hold together."
+    caption = (
+        "Worst first, if all segments are shown the same rankings. Delta is shared among the segments, so that all "
+        "intervals hold together."
+    )
     if len(rows) > MOST_ROWS:
         caption += f" Drawn: the worst {MOST_ROWS} of {len(rows):,}."
     return section(
