@@ -350,9 +350,6 @@ def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:
         rankers[0].certify(loaded, data, bound="hope")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the ledger knows a model by the files of its manifest, which only a saved one has"
-)
 def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     shop = make_shop(rng, queries=20, documents=6, cutoff=3)

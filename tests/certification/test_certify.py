@@ -137,8 +137,7 @@ def test_tolerance_delta_and_looks_move_the_bound(world: World, log: AggregatedL
     assert list(dial.values()) == sorted(dial.values(), reverse=True)  # a smaller delta, a lower bound
     assert dial[0.05] == certificate.lower
     third = judge(world.shop, log, no_better, replace(QUICK, spent=1 / 12, look=3))
-    assert third.spent == pytest.approx(0.05 / 12)
-    assert third.look == 3
+    assert (third.spent, third.look) == pytest.approx((0.05 / 12, 3))
     assert third.lower < certificate.lower < certificate.upper < third.upper
 
 
@@ -294,7 +293,11 @@ def test_scores_of_another_ranker_are_refused(world: World, log: AggregatedLog, 
     assert code == "other-ranker"
 
 
-def test_too_many_clicks_without_features_are_refused() -> None:
+def test_limits_of_what_is_refused() -> None:
+    check_effective_clicks(51.0)
+    with pytest.raises(Refused) as raised:
+        check_effective_clicks(7.0)
+    assert raised.value.code == "few-clicks"
     check_features(0.04, 0.04, source="log")
     for shares in ((0.06, 0.0), (0.0, 0.06)):
         with pytest.raises(Refused) as raised:
@@ -356,6 +359,10 @@ def test_a_split_by_query_covers_new_queries(world: World, log: AggregatedLog, b
     # terms are queries: the bounds that take single interactions only are not there
     assert [row.name for row in by_query.bounds] == [name for name, bound in BOUNDS.items() if bound.units]
     assert by_query.lower < world.improvement(better) < by_query.upper
+
+
+def test_a_split_by_query_makes_the_query_the_unit(world: World, better: Ranker) -> None:
+    assert judge(world.shop, draw(world, 5_000, split="query"), better).unit == "query"
 
 
 def test_new_queries_are_reported_apart(world: World, log: AggregatedLog, better: Ranker) -> None:

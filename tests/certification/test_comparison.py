@@ -167,8 +167,7 @@ def test_rest_and_unsupported_by_hand() -> None:
     )  # fmt: skip
     log = drawn.aggregated(0, shares=ALL)
     never = compare(shop, log, Ranker(np.array([[0.0, 0.0, 1.0]])))
-    assert never.mean(np.ones(1), 9.0) == pytest.approx(-0.5)
-    assert never.rest(np.ones(1), 9.0) == pytest.approx(1.0)
+    assert (never.mean(np.ones(1), 9.0), never.rest(np.ones(1), 9.0)) == pytest.approx((-0.5, 1.0))
     assert never.unsupported(np.ones(1)) == pytest.approx(1.0)
     half = compare(shop, log, Ranker(np.array([[-50.0, 0.0, 0.0]]), sampled=True))
     assert half.unsupported(np.ones(1)) == pytest.approx(0.5, abs=1e-3)

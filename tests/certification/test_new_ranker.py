@@ -129,9 +129,6 @@ def test_other_scores_are_another_ranker_to_the_ledger() -> None:
     assert one == same != other
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a model is described by its files and settings, and has no files before it is saved"
-)
 def test_other_weights_are_another_ranker_to_the_ledger() -> None:
     data = small_log().data
     one, other = (ranker_of_policy(linear_policy(good, 0.5), data, "deterministic").description for good in (0.3, -0.3))

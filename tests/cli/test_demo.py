@@ -6,7 +6,6 @@ import pytest
 from tests.cli.running import cells, run_here
 
 
-@pytest.mark.xfail(strict=True, reason="the small log cannot check the given curve, and the demo does not trust it")
 @pytest.mark.slow
 def test_tells_the_story_and_repeats_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -37,7 +37,6 @@ def sections(page: str) -> list[str]:
     return re.findall(r'<section id="(\w+)"', page)
 
 
-@pytest.mark.xfail(strict=True, reason="report_page.TITLES has no names for the sections curves and traffic")
 def test_every_section_is_linked_to(page: str) -> None:
     assert re.findall(r'<a href="#(\w+)"', page) == ALL
 
@@ -240,6 +239,5 @@ def test_confidence_is_not_rounded_to_certainty(delta: float, sure: str) -> None
     assert f"With {sure} confidence" in meaning(made_certificate(delta=delta))
 
 
-@pytest.mark.xfail(strict=True, reason="six digits are too few below a delta of 1e-6")
 def test_a_tiny_delta_is_not_certainty() -> None:
     assert confidence(1e-7) == "99.99999%"

@@ -239,7 +239,8 @@ def confidence(delta: float) -> str:
     >>> confidence(0.05), confidence(0.001)
     ('95%', '99.9%')
     """
-    return f"{100.0 * (1.0 - delta):.6g}%"
+    digits = max(6, 2 - math.floor(math.log10(delta)))
+    return f"{100.0 * (1.0 - delta):.{digits}g}%"
 
 
 def _range(first: int, last: int) -> str:

@@ -168,7 +168,7 @@ class Comparison:
         if self.logging_placement is not None:
             _, logged, ratio = self._known(examination)
             capped = np.minimum(ratio, float(weights.max(initial=0.0)) + 1.0) - 1.0
-            issued = np.bincount(part.query, part.issued, len(self.offsets) - 1)
+            issued = np.bincount(part.query, part.issued, len(self.offsets) - 1).astype(np.float64)
             found = second_moments(capped, logged, self.offsets, examination, issued)
         else:
             starts = np.append(np.unique(part.stratum, return_index=True)[1], part.cells)

@@ -91,13 +91,15 @@ def curves_for(
     *,
     trust: bool = False,
     within: bool = False,
+    fixed: bool = False,
     source: object = None,
     seed: int = 0,
 ) -> Curves:
     """Return what the verdict has to hold for, from counts that are not held out and the curve that was given, if any.
 
     Raises `Refused` if the log contradicts the given curve; and if neither the log tells the curve nor the caller
-    trusts the one given. `within`: the counts' queries are queries within stretches of time.
+    trusts the one given. `within`: the counts' queries are queries
+    within stretches of time. `fixed`: the curve must not depend on the log, which may grow between looks.
     """
     if counts.cutoff == 1:
         return Curves(ONE_RANK, np.ones(1))
@@ -123,6 +125,8 @@ def curves_for(
             code="examination-contradicted",
             file=source,
         )
+    if fixed and check.status == "agrees":
+        return Curves(AGREES, relative, None, others)
     if known and check.status == "agrees":
         return Curves(AGREES, estimate.curve, estimate.log_covariance, (relative, *others))
     if not trust:
@@ -142,8 +146,8 @@ def _unknown(within: bool) -> str:
             "and within a day rankings hardly vary. The log does not show how often each rank is examined."
         )
     return (
-        "the log does not show how often each rank is examined: too few documents, or documents of too few queries, were "
-        "shown and clicked at several ranks."
+        "the log does not show how often each rank is examined: too few documents, or of too few queries, were shown and "
+        "clicked at several ranks."
     )
 
 

@@ -78,7 +78,7 @@ class HeldOut:
 
 
 def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:
-    """Return the queries and documents that the log shows or `data` has, sorted, without features."""
+    """Return the queries and documents that the log shows or `data` has, by query, without features."""
     assert data.query_ids is not None
     assert data.document_ids is not None
     of_document = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
