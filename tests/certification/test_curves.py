@@ -108,12 +108,15 @@ def test_no_curve_as_far_away_is_worse_than_the_ends() -> None:
     np.testing.assert_array_equal(first, TRUTH)
     steps = rng.normal(size=(2_000, 3)) @ np.linalg.cholesky(covariance[1:, 1:]).T
     lengths = np.sqrt(np.einsum("ij,jk,ik->i", steps, np.linalg.inv(covariance[1:, 1:]), steps))
-    steps *= stats.norm.ppf(1.0 - delta) / lengths[:, None]
+    steps *= np.sqrt(stats.chi2.ppf(1.0 - delta, 3)) / lengths[:, None]
     others = [improvement(TRUTH * np.exp(np.append(0.0, step))) for step in steps]
-    assert improvement(low) <= min(others) <= improvement(low) + 0.1 * abs(improvement(low) - improvement(TRUTH))
+    assert improvement(low) <= min(others) + 0.01 * abs(improvement(low))  # the quantile is approximate
+    assert min(others) <= improvement(low) + 0.1 * abs(improvement(low) - improvement(TRUTH))
     assert improvement(high) >= max(others)
     error = np.sqrt(slope @ covariance @ slope)  # of the improvement, by the delta method
-    assert improvement(TRUTH) - improvement(low) == pytest.approx(stats.norm.ppf(1.0 - delta) * error, rel=1e-6)
+    assert improvement(TRUTH) - improvement(low) == pytest.approx(
+        np.sqrt(stats.chi2.ppf(1.0 - delta, 3)) * error, rel=1e-2
+    )
     assert low[0] == high[0] == 1.0
 
 

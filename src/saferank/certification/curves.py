@@ -146,8 +146,8 @@ def _unknown(within: bool) -> str:
             "and within a day rankings hardly vary. The log does not show how often each rank is examined."
         )
     return (
-        "the log does not show how often each rank is examined: too few documents, or of too few queries, were shown and "
-        "clicked at several ranks."
+        "the log does not show how often each rank is examined: too few documents, or of too few queries, were shown "
+        "and clicked at several ranks."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,6 +38,8 @@ class Differences:
     """Interactions of each term; 1 if None."""
     guess: float = 1.0
     """Variance of a term that was guessed beforehand, from other interactions. A wrong one costs width only."""
+    salt: str = ""
+    """What tells this log from others with the same terms: a bound that takes them in some order draws it by this."""
 
     @cached_property
     def terms(self) -> int:
@@ -90,13 +93,21 @@ def weighted_differences(
     if patterns.unit is None:
         values, place = np.unique(sums, return_inverse=True)
         counts = np.bincount(place.ravel(), patterns.interactions, len(values)).astype(np.int64)
-        return Differences(values, counts, low, high, second_moment or {})
+        return Differences(values, counts, low, high, second_moment or {}, salt=_salt(patterns))
     units = int(patterns.unit.max(initial=-1)) + 1
     values = np.bincount(patterns.unit, sums * patterns.interactions, units).astype(np.float64)
     sizes = np.bincount(patterns.unit, patterns.interactions, units).astype(np.float64)
     seen = sizes > 0
     terms, counts = np.unique(np.stack([values[seen], sizes[seen]]), axis=1, return_counts=True)
-    return Differences(terms[0], counts, low, high, second_moment or {}, sizes=terms[1])
+    return Differences(terms[0], counts, low, high, second_moment or {}, sizes=terms[1], salt=_salt(patterns))
+
+
+def _salt(patterns: ClickPatterns) -> str:
+    """Return a digest of which documents were clicked together, how often."""
+    digest = hashlib.sha256()
+    for values in (patterns.query, patterns.documents, patterns.interactions):
+        digest.update(values.tobytes())
+    return digest.hexdigest()
 
 
 def paired_differences(

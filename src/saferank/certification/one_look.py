@@ -90,13 +90,12 @@ def _in_order(differences: Differences) -> tuple[Floats, Floats]:
     """Return the terms and their sizes in an order that is as good as random.
 
     The terms come sorted, and one order for all logs would make the first of them always the same order statistics.
-    So the order is drawn with a seed that is a digest of the terms themselves: the same log always gives the same
-    bound, and different logs have unrelated orders.
+    So the order is drawn with a seed that is a digest of the terms and the clicks that they come from: the same log
+    always gives the same bound, and different logs have unrelated orders.
     """
     counts = np.round(differences.counts).astype(np.int64)
-    digest = hashlib.sha256(np.ascontiguousarray(differences.values).tobytes() + counts.tobytes())
-    if differences.sizes is not None:
-        digest.update(np.ascontiguousarray(differences.sizes).tobytes())
+    digest = hashlib.sha256(differences.salt.encode())
+    digest.update(np.ascontiguousarray(differences.values).tobytes() + counts.tobytes())
     place = np.repeat(np.arange(len(differences.values)), counts)
     np.random.default_rng(int.from_bytes(digest.digest()[:16])).shuffle(place)
     sizes = np.ones(len(place)) if differences.sizes is None else differences.sizes[place]
