@@ -54,6 +54,8 @@ class CertifySettings:
     """Limit of a click's weight; chosen on the validation part if None."""
     trust_examination: bool = False
     """Whether a given curve is believed where the log cannot check it."""
+    random_per_unit: bool = False
+    """Whether rankings that depend on the user were drawn at random, and not by the user's taste."""
     spent: float = 1.0
     """Share of delta for this look: see `Ledger`."""
     look: int = 1
@@ -97,7 +99,7 @@ def certify(
     if (unit is not None or _by_query(log)) and not BOUNDS[settings.bound].units:
         raise UsageError(f"the bound '{settings.bound}' cannot take units; choose one-look or betting.")
     pairs = all_pairs(log, ranker.data)
-    doubts = log_doubts(log, known=logging_scores is not None)
+    doubts = log_doubts(log, known=logging_scores is not None, random_per_unit=settings.random_per_unit)
     rankers = _Rankers.of(ranker, pairs, log.cutoff, logging_scores)
     way = _best_way(log, pairs, rankers, settings, doubts, examination)
     test, curves, rehearsal = way.test, way.curves, way.rehearsal

@@ -38,15 +38,16 @@ class LogDoubts:
     """Whether demand seems to have changed too: then clicks of different stretches must not be compared."""
 
 
-def log_doubts(log: AggregatedLog, *, known: bool) -> LogDoubts:
+def log_doubts(log: AggregatedLog, *, known: bool, random_per_unit: bool = False) -> LogDoubts:
     """Return what doctor finds; raise `Refused` if a finding stands in the way of any verdict.
 
-    `known`: the logging policy is, and then it does not matter how demand changes.
+    `known`: the logging policy is, and then it does not matter how demand changes. `random_per_unit`: rankings that
+    depend on the user were drawn at random, not by taste.
     """
     health = diagnose(log, em=False, replicates=REPLICATES)
     doubts = []
     for finding in health.findings:
-        if finding.code.startswith(ELSEWHERE):
+        if finding.code.startswith(ELSEWHERE) or (finding.code == "personalised" and random_per_unit):
             continue
         if finding.blocks:
             raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)

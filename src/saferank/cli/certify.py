@@ -82,6 +82,10 @@ def certify(
     ] = False,
     logging_scores: LoggingScores = None,
     unit: Unit = None,
+    random_per_unit: Annotated[
+        bool,
+        typer.Option("--random-per-unit", help="Rankings that depend on the user were drawn at random, not by taste."),
+    ] = False,
     reward: Reward = None,
     reward_most: RewardMost = None,
     clip: Annotated[float, typer.Option(min=0.0, help="Raise logging exposure to this at least.")] = 0.0,
@@ -155,7 +159,7 @@ def certify(
     check_not_read(out, [*read, Path(log)])
     if looks is not None and not watch:
         raise UsageError("--looks is for --watch; give both, or neither.")
-    settings = CertifySettings(delta, tolerance, bound, clip, most_weight, trust_examination)
+    settings = CertifySettings(delta, tolerance, bound, clip, most_weight, trust_examination, random_per_unit)
     book = ledger or ledger_path(log)
     check_parents(book)
     if book.resolve() == out.resolve():

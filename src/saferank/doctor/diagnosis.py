@@ -20,6 +20,7 @@ from saferank.doctor.examination_check import examination_check
 from saferank.doctor.findings import findings
 from saferank.doctor.health import Health
 from saferank.doctor.period_counts import PeriodCounts, codes, period_counts, within_periods
+from saferank.doctor.personalised import personalised
 from saferank.doctor.position_based import position_based
 from saferank.doctor.randomness import randomness
 from saferank.doctor.sampled_impressions import sampled_impressions
@@ -80,6 +81,7 @@ def diagnose(
         demand=demand,
         ranker=ranker,
         position_based=position_based(sample, compared, rng, by_period=demand.significant or within),
+        personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         suspicious=suspicious_clicks(
             statistics,
             int(aggregated.patterns["interactions"].to_numpy()[without_click.to_numpy(zero_copy_only=False)].sum()),

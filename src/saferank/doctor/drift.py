@@ -86,15 +86,15 @@ def ranker_moved(counts: PeriodCounts) -> Drift:
     if counts.periods < 2:
         return Drift(0.0, 0.0, 0, 0.0)
     resolutions = [counts] if counts.periods <= BLOCKS else [counts, counts.in_blocks(BLOCKS)]
-    z = max(_ranker(one) for one in resolutions)
+    z = max(ranker_deviate(one) for one in resolutions)
     tables, _ = _placements(counts)
     tells = tables.variance > 0
     return Drift(
         z=z,
-        size=max(_disagreement(one) for one in resolutions) if z > SIGNIFICANT else 0.0,
+        size=max(disagreement(one) for one in resolutions) if z > SIGNIFICANT else 0.0,
         cells=int(tells.sum()),
         repeated=float(tables.items[tells].sum() / max(tables.items.sum(), 1)),
-        boundary=_boundary(counts, _ranker) if z > SIGNIFICANT else None,
+        boundary=_boundary(counts, ranker_deviate) if z > SIGNIFICANT else None,
     )
 
 
@@ -174,13 +174,14 @@ def _placements(counts: PeriodCounts) -> tuple[Tables, NDArray[np.int64]]:
     return tables, rank
 
 
-def _ranker(counts: PeriodCounts) -> float:
+def ranker_deviate(counts: PeriodCounts) -> float:
+    """Normal deviate of the test that the documents at each rank of a query do not depend on the period."""
     tables, rank = _placements(counts)
     weight = np.divide(1.0, tables.variance, out=np.zeros_like(tables.variance), where=tables.variance > 0)
     return weighted_sums(tables, weight, rank, counts.ranks).z
 
 
-def _disagreement(counts: PeriodCounts) -> float:
+def disagreement(counts: PeriodCounts) -> float:
     """Chance that two interactions of a query show the same document at a rank: in one period, less in different."""
     cell, shown = _cells(counts), counts.shown.astype(np.float64)
     _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)

@@ -61,6 +61,7 @@ def findings(health: Health) -> Iterator[Finding]:
             judged = [one for one in judged if one.level != "good"]
         yield from judged
         yield from time_findings(health)
+        yield from _personalised(health)
     yield from _unseen(health)
     yield from _joined(health)
     if not incomplete:
@@ -71,6 +72,21 @@ def findings(health: Health) -> Iterator[Finding]:
             for kind, count in health.dropped.items()
         )
         yield Finding("caution", f"Left out: {rows}.", "Find out where they come from.", code="dropped-rows")
+
+
+def _personalised(health: Health) -> Iterator[Finding]:
+    found = health.personalised
+    if found.significant:
+        text = (
+            "Rankings depend on the user: two interactions of a query agree on the document at a rank more often if "
+            f"they are of the same user, by {100 * found.size:.0f} points. If they follow the user's taste, clicks do "
+            "not tell how good a document is for others."
+        )
+        remedy = (
+            "Make the group that rankings depend on part of query_id. If rankings were drawn at random per user, say "
+            "so (certify --random-per-unit)."
+        )
+        yield Finding("bad", text, remedy, code="personalised", blocks=True)
 
 
 def _incomplete(health: Health) -> Iterator[Finding]:

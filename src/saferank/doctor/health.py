@@ -12,6 +12,7 @@ from saferank.doctor.coverage import Coverage
 from saferank.doctor.drift import Drift
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
+from saferank.doctor.personalised import Personalised
 from saferank.doctor.position_based import PositionBased
 from saferank.doctor.randomness import Randomness
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
@@ -62,6 +63,7 @@ class Health:
     demand: Drift
     ranker: Drift
     position_based: PositionBased
+    personalised: Personalised
     suspicious: SuspiciousClicks
     randomness: Randomness
     coverage: Coverage | None

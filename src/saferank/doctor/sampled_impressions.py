@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.data.aggregated_log import AggregatedLog, Places
+from saferank.doctor.period_counts import codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,8 @@ class SampledImpressions:
     """From 0."""
     click: NDArray[np.float64]
     period: NDArray[np.int64]
+    unit: NDArray[np.int64] | None = None
+    """Number of the user or session, if the log was aggregated with such units."""
 
     @property
     def impressions(self) -> int:
@@ -56,4 +59,5 @@ def sampled_impressions(aggregated: AggregatedLog, places: Places) -> SampledImp
         rank=position[order] - 1,
         click=rows["click"].to_numpy()[order].astype(np.float64),
         period=rows["period"].to_numpy()[order].astype(np.int64),
+        unit=None if rows["unit"].null_count == len(rows) else codes(rows["unit"])[order],
     )
