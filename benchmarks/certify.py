@@ -312,8 +312,8 @@ def show_bounds(console: Console, logs: int) -> None:
         found: dict[str, list[float]] = {name: [] for name in BOUNDS}
         for n in (3, 100, 10_000):
             draws = [
-                replace(world.outcomes(), values=values[counts > 0], counts=counts[counts > 0], guess=variance)
-                for counts in np.random.default_rng(n).multinomial(n, chances, size=logs)
+                replace(world.outcomes(), values=values[c > 0], counts=c[c > 0], guess=variance, salt=str(number))
+                for number, c in enumerate(np.random.default_rng(n).multinomial(n, chances, size=logs))
             ]
             for name in BOUNDS:
                 found[name].append(float(np.mean([says_deploy(name, one) for one in draws])))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from saferank import __version__
 from saferank.certification.bounds import BOUNDS, check_bound
 from saferank.certification.certificate import Certificate, Needed, Verdict
-from saferank.certification.checks import Refused, check_features, check_known_ranker, check_ranked
+from saferank.certification.checks import Refused, check_cutoff, check_features, check_known_ranker, check_ranked
 from saferank.certification.comparison import Comparison
 from saferank.certification.curves import UNCHECKED, Curves, curves_for
 from saferank.certification.details import with_details
@@ -93,6 +93,7 @@ def certify(
                 f"the log is counted for {log.cutoff} ranks, but the model is for {len(curve)}; aggregate it with that "
                 "cutoff."
             )
+    check_cutoff(log.manifest)
     unit = log.manifest.get("unit")
     if _by_query(log) and unit is not None:
         raise UsageError(f"the log is split by query and has units ({unit}) that span queries; leave one of them out.")
@@ -349,6 +350,7 @@ def _by_query(log: AggregatedLog) -> bool:
 def _covers(log: AggregatedLog) -> str:
     period = log.manifest.get("period")
     when = "" if period is None else f", in the time of the log ({str(period[0])[:16]} to {str(period[1])[:16]})"
+    when = f", at ranks 1 to {log.cutoff}{when}"
     if _by_query(log):
         return f"queries like those of the log, new ones included{when}"
     return f"the queries of the log, as often as they were issued in the held-out part{when}"

@@ -13,6 +13,8 @@ from saferank.errors import DataError
 
 MOST_WITHOUT_FEATURES = 0.05
 """Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
+MOST_BELOW_CUTOFF = 0.05
+"""Share of the clicks below the ranks that are counted: a verdict says nothing about them."""
 MOST_UNRANKED = 0.5
 """Share of the interactions whose queries the new ranker does not rank: more is a broken join, or says little."""
 OTHER_RANKER = 6.0
@@ -59,6 +61,20 @@ def check_features(clicks: float, exposure: float, most: float = MOST_WITHOUT_FE
             f"features, which the model cannot show (at most {most:.0%} may be); add their features.",
             code="missing-features",
             file=source,
+        )
+
+
+def check_cutoff(log: dict[str, Any], most: float = MOST_BELOW_CUTOFF) -> None:
+    """Raise if too many clicks are at ranks that are not counted, where the new ranker may lose them unseen."""
+    below = int(log.get("clicks_below_cutoff") or 0)
+    counted = sum(int(part.get("clicks") or 0) for part in (log.get("parts") or {}).values())
+    share = below / max(below + counted, 1)
+    if share > most:
+        raise Refused(
+            f"{share:.0%} of the clicks are below rank {log.get('cutoff')}, where nothing is counted (at most "
+            f"{most:.0%} may be); choose a larger --cutoff (of fit, or of certify with --candidate).",
+            code="clicks-below-cutoff",
+            file=log.get("source"),
         )
 
 

@@ -120,8 +120,8 @@ def curves_for(
         rank = check.worst_rank or 0
         raise Refused(
             f"the log contradicts the examination curve: rank {rank + 1} was given as {relative[rank]:.2f} of rank 1, "
-            f"and the log says {check.curve[rank]:.2f}; leave --examination out when you fit, or find out why they "
-            "differ.",
+            f"and the log says {check.curve[rank]:.2f}. Either the curve is wrong, or rankings follow who asks or "
+            "when (personalised, by region, by hour), which bends what the log says; find out which.",
             code="examination-contradicted",
             file=source,
         )

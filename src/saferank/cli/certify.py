@@ -38,7 +38,10 @@ GROWTH = 1.25
 def certify(
     model: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="A folder that [cyan]saferank fit[/cyan] wrote; none with --candidate."),
+        typer.Argument(
+            metavar="MODEL",
+            help="A folder that [cyan]saferank fit[/cyan] wrote. With --candidate leave it out: LOG alone.",
+        ),
     ],
     log: Annotated[
         str | None,
@@ -99,6 +102,10 @@ def certify(
         str | None,
         typer.Option(help="With --candidate: shares of train/validation/certify of LOG.", show_default="60/20/20"),
     ] = None,
+    split_by: Annotated[
+        Literal["hash", "time", "query", "unit"] | None,
+        typer.Option(metavar="WAY", help="With --candidate: hold out by impression (hash), time, query or unit."),
+    ] = None,
     cutoff: Annotated[
         int | None,
         typer.Option(min=1, metavar="K", help="With --candidate: ranks of LOG.", show_default="all, at most 10"),
@@ -150,8 +157,8 @@ def certify(
     else:
         if log is None or features is None:
             raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
-        if split is not None or cutoff is not None:
-            raise UsageError("--split and --cutoff are for --candidate; a model has those that it was fitted with.")
+        if split is not None or cutoff is not None or split_by is not None:
+            raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
         read = [*(Path(model) / name for name in (MANIFEST, SCHEMA, WEIGHTS)), Path(features)]
     if out.is_dir():
         raise UsageError(f"--out {out} is a folder; name a file, such as {out / 'certificate.json'}.")
@@ -168,7 +175,7 @@ def certify(
     console, status = Console(), Console(stderr=True)
     options = LogOptions(
         parse_columns(column), layout, on_bad_rows, segment, unit, reward, reward_most,
-        None if split is None else parse_split(split), cutoff,
+        None if split is None and split_by is None else parse_split(split or "60/20/20", by=split_by or "hash"), cutoff,
     )  # fmt: skip
     policy = None if candidate is not None else Policy.load(Path(model))
 
@@ -245,7 +252,10 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     worth = f"{certificate.interactions:,} interactions, worth {certificate.effective_clicks:,.0f} clicks"
     served = "by score" if certificate.serve_as == "deterministic" else "drawn at random from the policy"
     left = certificate.delta * (1.0 - sum(1.0 / (j * (j + 1)) for j in range(1, certificate.look + 1)))
-    spent = f"number {certificate.look} at this data; used {certificate.spent:.4g} of delta, {left:.4g} left"
+    spent = (
+        f"number {certificate.look} at this data: it has {certificate.spent:.4g} of delta {certificate.delta:g}, further "
+        f"looks share {left:.4g}"
+    )
     table.add_row("improvement", f"{certificate.improvement:+.5f} {unit} per interaction ({share})")
     table.add_row(f"bounds, {confidence(certificate.spent)} each", ends)
     table.add_row("current ranker", f"{certificate.click_rate:.5f} {unit} per interaction")

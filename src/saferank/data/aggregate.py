@@ -63,6 +63,7 @@ class Extent:
     last_position: int
     """The largest that is shown."""
     beyond: int
+    clicks_beyond: int
     """Rows below the cutoff."""
     counts: int
     """Rows with more than one click."""
@@ -138,7 +139,7 @@ def _extent(log: ir.Table, cutoff: int | None, split: Split) -> Extent:
         and 0 <= found["click_min"] <= found["click_max"] <= 1
         and (not isinstance(split, TimeSplit) or not dated or found["timestamp_count"] == rows)
     ):
-        return Extent(rows, found["position_max"] or 0, 0, 0, {}, periods, undated)
+        return Extent(rows, found["position_max"] or 0, 0, 0, 0, {}, periods, undated)
     return _extent_by_rows(log, cutoff, split, periods, undated)
 
 
@@ -157,13 +158,16 @@ def _extent_by_rows(log: ir.Table, cutoff: int | None, split: Split, periods: Pe
         rows=log.count(),
         last=position.max(),
         beyond=log.count(where=position > (cutoff or DEFAULT_CUTOFF)),
+        clicks_beyond=log.count(where=(position > (cutoff or DEFAULT_CUTOFF)) & (log["click"] > 0)),
         counts=log.count(where=log["click"] > 1),
         **{kind: log.count(where=wrong) for kind, wrong in bad.items()},
     )
     found = fetch(seen).to_pylist()[0]
     wrong = {kind: found[kind] for kind in bad if found[kind]}
     last = 0 if "bad position" in wrong else int(found["last"] or 0)
-    return Extent(found["rows"], last, found["beyond"], found["counts"], wrong, periods, undated)
+    return Extent(
+        found["rows"], last, found["beyond"], found["clicks_beyond"], found["counts"], wrong, periods, undated
+    )
 
 
 # From the engine's tables to ours.
@@ -337,7 +341,10 @@ def _aggregated(log: ClickLog, counts: _Counts, extent: Extent, found: list[BadR
         rows = f"{extent.counts:,} row{'' if extent.counts == 1 else 's'}"
         notes.append(f"{rows} counted more than one click; each was taken as one click.")
     if extent.beyond:
-        notes.append(f"{extent.beyond:,} of {extent.rows:,} rows stood below rank {counts.cutoff} and were left out.")
+        notes.append(
+            f"{extent.beyond:,} of {extent.rows:,} rows, with {extent.clicks_beyond:,} clicks, stood below rank "
+            f"{counts.cutoff} and were left out."
+        )
     if extent.undated:
         notes.append(
             f"{extent.undated:,} of {extent.rows:,} rows had no timestamp; impressions without any count as "
@@ -357,6 +364,7 @@ def _aggregated(log: ClickLog, counts: _Counts, extent: Extent, found: list[BadR
         "files": log.source.describe_files(),
         "rows": extent.rows,
         "cutoff": counts.cutoff,
+        "clicks_below_cutoff": extent.clicks_beyond,
         "split": counts.split.describe(),
         "segment": log.segment,
         "unit": log.unit,

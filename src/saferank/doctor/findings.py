@@ -30,6 +30,8 @@ FEW_EFFECTIVE, MANY_EFFECTIVE = 400, 10_000
 ENOUGH_INTERACTIONS = 10
 """Interactions of a query from which counted exposure is worth something: a document shown half the time is then
 counted to within a third."""
+FEW_REPEATS = 0.2
+"""Share of what was shown in queries that a user issued twice, below which rankings by user cannot be found."""
 MOST = 0.5
 """More than half of the interactions: what holds for them decides."""
 
@@ -87,6 +89,14 @@ def _personalised(health: Health) -> Iterator[Finding]:
             "so (certify --random-per-unit)."
         )
         yield Finding("bad", text, remedy, code="personalised", blocks=True)
+    elif found.repeated < FEW_REPEATS:
+        why = "users seldom repeat a query" if found.repeated > 0 else "the log has no users (--unit)"
+        text = (
+            f"Whether rankings depend on who asks (personalised, by region, by stock) cannot be checked: {why}. If "
+            "they do, no verdict holds."
+        )
+        remedy = "If they do, make what they depend on part of query_id."
+        yield Finding("caution", text, remedy, code="personalised-unchecked")
 
 
 def _incomplete(health: Health) -> Iterator[Finding]:

@@ -24,6 +24,8 @@ class Personalised:
     """Normal deviate; far above 0 if rankings depend on the user."""
     size: float
     """By how much more often two interactions of a query agree on the document at a rank if they are of one user."""
+    repeated: float = 0.0
+    """Share of what was shown that lies in queries which some user issued twice; 0 without units."""
 
     @property
     def significant(self) -> bool:
@@ -55,4 +57,8 @@ def personalised(sample: SampledImpressions | None, pairs: RankingData, ranks: i
     )
     counts = counts.with_periods(np.arange(counts.periods))
     z = ranker_deviate(counts)
-    return Personalised(z, disagreement(counts) if z > SIGNIFICANT else 0.0)
+    again = np.unique(np.stack([counts.query, counts.period]), axis=1, return_inverse=True)[1].ravel()
+    at_top = counts.rank == 0
+    times = np.bincount(again[at_top], counts.shown[at_top], int(again.max()) + 1)
+    repeated = float(counts.shown[times[again] > 1].sum() / counts.shown.sum())
+    return Personalised(z, disagreement(counts) if z > SIGNIFICANT else 0.0, repeated)
