@@ -92,7 +92,8 @@ def test_a_better_ranker_is_deployed(world: World, log: AggregatedLog, better: R
     assert certificate.verdict is Verdict.DEPLOY
     assert certificate.lower < world.improvement(better) < certificate.upper
     assert (certificate.logging_exposure, certificate.strata) == ("counted", "query")
-    assert (certificate.doubts, certificate.warnings, certificate.unchecked) == ((), (), False)
+    assert [doubt.code for doubt in certificate.doubts] == ["personalised-unchecked"]  # the log has no users
+    assert (certificate.warnings, certificate.unchecked) == ((), False)
     part = log.manifest["parts"]["certify"]
     assert certificate.interactions == part["interactions"]
     assert certificate.click_rate == pytest.approx(part["clicks"] / part["interactions"])
@@ -291,6 +292,23 @@ def test_scores_of_another_ranker_are_refused(world: World, log: AggregatedLog, 
     later = World(world.shop, changed_once(world.shop, world.logging, reversed_order, 6))
     code = refusal(world.shop, draw(later, 10_000), better, logging_scores=world.logging.flat)
     assert code == "other-ranker"
+
+
+def test_clicks_below_the_ranks_that_are_counted(world: World, log: AggregatedLog, better: Ranker) -> None:
+    clicks = sum(part["clicks"] for part in log.manifest["parts"].values())
+    few = replace(log, manifest=log.manifest | {"clicks_below_cutoff": clicks // 25})
+    assert "at ranks 1 to" in judge(world.shop, few, better).covers
+    many = replace(log, manifest=log.manifest | {"clicks_below_cutoff": clicks // 10})
+    assert refusal(world.shop, many, better) == "clicks-below-cutoff"
+
+
+def test_a_join_that_fails_is_refused(world: World, log: AggregatedLog, better: Ranker) -> None:
+    data = world.shop.data()
+    assert data.query_ids is not None
+    strangers = replace(data, query_ids=np.char.add("other-", data.query_ids))
+    with pytest.raises(Refused) as raised:
+        certify(NewRanker(strangers, better.flat), log, QUICK)
+    assert raised.value.code == "few-queries-ranked"
 
 
 def test_limits_of_what_is_refused() -> None:

@@ -131,5 +131,5 @@ def test_other_scores_are_another_ranker_to_the_ledger() -> None:
 
 def test_other_weights_are_another_ranker_to_the_ledger() -> None:
     data = small_log().data
-    one, other = (ranker_of_policy(linear_policy(good, 0.5), data, "deterministic").description for good in (0.3, -0.3))
+    one, other = (ranker_of_policy(linear_policy(good, 0.5), data, "deterministic").identity for good in (0.3, -0.3))
     assert one != other

@@ -186,7 +186,7 @@ def test_watch_looks_again_only_when_the_log_has_grown(
         (["--tolerance", "-1"], 2, "tolerance is a loss that is accepted"),
         (["--looks", "3"], 2, "--looks is for --watch"),
         (["--out", "."], 2, "is a folder; name a file"),
-        (["--split", "60/20/20"], 2, "--split and --cutoff are for --candidate"),
+        (["--split", "60/20/20"], 2, "--split, --split-by and --cutoff are for --candidate"),
         (["--candidate", "scores.parquet"], 2, "--candidate needs LOG and nothing else"),
         (["--most-weight", "0.5"], 2, "most-weight"),
         (["--logging-scores", "nobody"], 1, "column 'nobody': there is no such column"),

@@ -42,7 +42,9 @@ def test_nothing_moved() -> None:
             "and clicked at each, connects them with rank 1.",
         )
         assert not estimate.complete
-        with pytest.raises(DataError, match=r"does not tell how often ranks 2-3 are looked at: .*give --examination"):
+        with pytest.raises(
+            DataError, match=r"does not tell how often ranks 2-3 are looked at: .*--examination if you know it"
+        ):
             estimate.probabilities()
 
 

@@ -78,22 +78,21 @@ class HeldOut:
 
 
 def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:
-    """Return the queries and documents that the log shows or `data` has, by query, without features."""
+    """Return the queries and documents that the log shows or `data` has, sorted, without features."""
     assert data.query_ids is not None
     assert data.document_ids is not None
     of_document = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
     own = pa.table({"query_id": of_document, "document_id": pa.array(data.document_ids, pa.string())})
     both = pa.concat_tables([log.impressions.select(["query_id", "document_id"]), own])
     pairs = both.group_by(["query_id", "document_id"]).aggregate([])
-    query, document = (pairs[name].combine_chunks().dictionary_encode() for name in ("query_id", "document_id"))
-    code = query.indices.to_numpy(zero_copy_only=False)
-    order = np.lexsort((document.indices.to_numpy(zero_copy_only=False), code))
-    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    pairs = pairs.sort_by([("query_id", "ascending"), ("document_id", "ascending")])  # the same in every run
+    query = pairs["query_id"].combine_chunks().dictionary_encode()
+    starts = np.flatnonzero(np.diff(query.indices.to_numpy(zero_copy_only=False), prepend=-1))
     return RankingData(
-        features=np.zeros((len(order), 0), np.float32),
-        offsets=np.append(starts, len(order)),
-        query_ids=np.array(query.dictionary.to_pylist(), np.str_)[code[order][starts]],
-        document_ids=np.array(pairs["document_id"].to_pylist(), np.str_)[order],
+        features=np.zeros((len(pairs), 0), np.float32),
+        offsets=np.append(starts, len(pairs)),
+        query_ids=np.array(query.dictionary.to_pylist(), np.str_),
+        document_ids=np.array(pairs["document_id"].to_pylist(), np.str_),
         source=log.source,
     )
 

@@ -50,6 +50,15 @@ class NewRanker:
         if len(self.scores) != self.data.documents:
             raise DataError(f"{len(self.scores)} scores for {self.data.documents} documents.", file=self.data.source)
 
+    @property
+    def identity(self) -> str:
+        """A hash of what it shows for which query: two rankers with the same one are the same."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.data.offsets).tobytes())
+        for ids in (self.data.query_ids, self.data.document_ids):
+            digest.update("\0".join([] if ids is None else ids).encode() + b"\1")
+        digest.update(np.ascontiguousarray(self.scores, np.float64).tobytes() + self.serve_as.encode())
+        return digest.hexdigest()
+
     def placement(self, cutoff: int) -> Floats:
         """(document, rank): the chance that the document stands there."""
         if self.serve_as == "sampled":

@@ -153,7 +153,7 @@ def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | N
     asked = {name: value for name, value in asdict(settings).items() if name not in ("spent", "look", "details")}
     curve = None if inputs.examination is None else inputs.examination.tolist()
     known = None if inputs.logging_scores is None else hashlib.sha256(inputs.logging_scores.tobytes()).hexdigest()
-    model = fingerprint([inputs.ranker.description, inputs.ranker.serve_as, asked, curve, known])
+    model = fingerprint([inputs.ranker.identity, asked, curve, known])
     any_time = settings.bound == "betting" and inputs.logging_scores is not None and inputs.examination is not None
     share, number = book.share(model, inputs.log.manifest, any_time=any_time)
     certificate = _certify(inputs, replace(settings, spent=share, look=number))

@@ -40,7 +40,7 @@ def certify(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="A folder that [cyan]saferank fit[/cyan] wrote. With --candidate leave it out: LOG alone.",
+            help="A folder that [cyan]saferank fit[/cyan] wrote; with --candidate, leave it out.",
         ),
     ],
     log: Annotated[
@@ -253,8 +253,8 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     served = "by score" if certificate.serve_as == "deterministic" else "drawn at random from the policy"
     left = certificate.delta * (1.0 - sum(1.0 / (j * (j + 1)) for j in range(1, certificate.look + 1)))
     spent = (
-        f"number {certificate.look} at this data: it has {certificate.spent:.4g} of delta {certificate.delta:g}, further "
-        f"looks share {left:.4g}"
+        f"number {certificate.look} at this data: it has {certificate.spent:.4g} of delta {certificate.delta:g}, "
+        f"further looks share {left:.4g}"
     )
     table.add_row("improvement", f"{certificate.improvement:+.5f} {unit} per interaction ({share})")
     table.add_row(f"bounds, {confidence(certificate.spent)} each", ends)

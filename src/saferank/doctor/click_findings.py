@@ -55,8 +55,8 @@ def _position_based(health: Health) -> Finding:
             steeper = "faster" if tests.trust.size > 0 else "more slowly"
             signs.append(f"clicks on poor documents fall {steeper} with rank than those on good ones")
         text = (
-            f"Clicks do not follow from rank and document alone: {'; '.join(signs)}. Users may not be position-based, or "
-            "rankings may follow who asks or when."
+            f"Clicks do not follow from rank and document alone: {'; '.join(signs)}. Users may not be position-based, "
+            "or rankings may follow who asks or when."
         )
         remedy = "No verdict from clicks by position holds for them: compare the rankers in an A/B test."
         return Finding("bad", text, remedy, code="not-position-based", blocks=True)
