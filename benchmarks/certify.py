@@ -365,14 +365,14 @@ def show_power(console: Console, logs: int) -> None:
         for name in BOUNDS:
             found[name].append(
                 min(
-                    (_first(name, patterns, data, new, old, limit, factor, logs) for limit in (20.0, 100.0)),
+                    (_first(name, patterns, data, new, old, limit, factor, logs) for limit in (20.0, 50.0, 100.0)),
                     key=_number,
                 )
             )
     for name, bound in BOUNDS.items():
         table.add_row(name, *found[name], style="" if bound.guarantee else "dim")
     console.print(table)
-    console.print("Weights limited to 20 or 100, whichever needs less; steps of a factor 1.41. -5%: KEEP.\n")
+    console.print("Weights limited to 20, 50 or 100, whichever needs less; steps of a factor 1.41. -5%: KEEP.\n")
 
 
 def _number(text: str) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from statistics import NormalDist
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +12,15 @@ from numpy.typing import NDArray
 
 from saferank import __version__
 from saferank.certification.bounds import BOUNDS, check_bound
-from saferank.certification.certificate import Certificate, Needed, Verdict
+from saferank.certification.certificate import Certificate, Verdict
 from saferank.certification.checks import Refused, check_cutoff, check_features, check_known_ranker, check_ranked
 from saferank.certification.comparison import Comparison
 from saferank.certification.curves import UNCHECKED, Curves, curves_for
 from saferank.certification.details import with_details
 from saferank.certification.held_out import all_pairs, held_out
 from saferank.certification.judge import DEFAULT_WEIGHT, Judge, Rehearsal, rehearse
-from saferank.certification.ledger import seconds_of
 from saferank.certification.log_doubts import LogDoubts, log_doubts
+from saferank.certification.needed import needed_to_decide
 from saferank.certification.new_ranker import NewRanker
 from saferank.certification.possible_drift import possible_drift
 from saferank.data.aggregated_log import PARTS, AggregatedLog, Places
@@ -31,8 +30,6 @@ from saferank.plackett_luce import placement
 
 Floats = NDArray[np.float64]
 LEARNING_PARTS = ("train", "validation")
-POWER = 0.8
-"""Chance with which `Needed` interactions decide."""
 EXAMINATION = "the examination of the ranks is as the log tells it, within its confidence set"
 GIVEN = "the examination of the ranks is as it was given, within the range stated"
 KNOWN = "the logging policy is Plackett-Luce with the scores given"
@@ -150,7 +147,7 @@ def certify(
         most_weight=limit,
         standard_error=differences.standard_error,
         drift_allowance=test.allowance(curves.curve, limit),
-        needed=_needed(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
+        needed=needed_to_decide(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
         unit="query" if _by_query(log) else log.manifest.get("unit"),
         reward=(log.manifest.get("reward") or {}).get("column"),
         doubts=doubts.doubts,
@@ -303,43 +300,6 @@ def _without_features(test: Comparison, rankers: _Rankers, curve: Floats) -> dic
         "exposure": float(examined[lacking].sum() / max(examined.sum(), 1e-300)),
         "interactions": float(part.interactions[unranked].sum() / max(part.interactions.sum(), 1)),
     }
-
-
-def _needed(judge: Judge, lower: float, upper: float, tolerance: float, log: AggregatedLog) -> Needed | None:
-    """Widths fall like 1/sqrt(N). None if the estimate is within a standard error of what has to be proven."""
-    curve = judge.curves.curve
-    below, above = (judge.comparison.differences(curve, limit) for limit in judge.limits)
-    fixed = [judge.comparison.allowance(curve, limit) for limit in judge.limits]  # does not shrink as the log grows
-    tolerance = tolerance - fixed[0]
-    lower, upper = lower + fixed[0], upper - fixed[1]
-    highest = above.mean + judge.comparison.rest(curve, judge.limits[1]) + fixed[0] + fixed[1]
-    if below.mean + tolerance > below.standard_error:
-        margin, width, error, verdict = below.mean + tolerance, below.mean - lower, below.standard_error, Verdict.DEPLOY
-    elif -(highest + tolerance) > above.standard_error:
-        margin, width, error, verdict = -(highest + tolerance), upper - highest, above.standard_error, Verdict.KEEP
-    else:
-        return None
-    interactions = below.interactions
-    wanted = width + NormalDist().inv_cdf(POWER) * error
-    fewest, most = (
-        max(math.ceil(interactions * (wanted / (margin + sign * error)) ** 2), interactions + 1) for sign in (0.5, -0.5)
-    )
-    per_day = _held_out_per_day(log, interactions)
-    days = None if per_day is None else (fewest / per_day, most / per_day)
-    return Needed(fewest, most, verdict.value, days)
-
-
-def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
-    period = log.manifest.get("period")
-    if period is None:
-        return None
-    first, last = (seconds_of(moment) for moment in period)
-    if first is None or last is None:
-        return None
-    seconds = last - first
-    if (log.manifest.get("split") or {}).get("by") == "time":
-        seconds *= float(log.manifest["split"]["shares"][-1])
-    return interactions / (seconds / 86400.0) if seconds > 0 else None
 
 
 def _by_query(log: AggregatedLog) -> bool:
