@@ -201,7 +201,7 @@ def _best_way(
             raise DataError(f"{message} Choose another split, such as 20/20/60.", file=log.source)
         curves = curves_for(
             learning.statistics(), examination, trust=settings.trust_examination, within=strata is not None,
-            fixed=BOUNDS[settings.bound].any_time,
+            fixed=BOUNDS[settings.bound].any_time, strict=strata is not None and doubts.may_drift,
             source=log.source,
         )  # fmt: skip
         validation, test = (

@@ -92,6 +92,7 @@ def curves_for(
     trust: bool = False,
     within: bool = False,
     fixed: bool = False,
+    strict: bool = False,
     source: object = None,
     seed: int = 0,
 ) -> Curves:
@@ -100,11 +101,14 @@ def curves_for(
     Raises `Refused` if the log contradicts the given curve; and if neither the log tells the curve nor the caller
     trusts the one given. `within`: the counts' queries are queries
     within stretches of time. `fixed`: the curve must not depend on the log, which may grow between looks.
+    `strict`: an estimate that is too wide to check a curve by does not count.
     """
     if counts.cutoff == 1:
         return Curves(ONE_RANK, np.ones(1))
     estimate = estimate_examination(counts, np.random.default_rng(seed))
     known = estimate.complete and estimate.log_covariance is not None and estimate.queries >= FEW_QUERIES
+    if strict:
+        known = known and examination_check(counts, None).status != "unchecked"
     if given is None:
         if not known:
             raise Refused(f"{_unknown(within)} {REMEDY}", code=_code("unknown", within), file=source)
