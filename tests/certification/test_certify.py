@@ -338,6 +338,7 @@ def test_another_log_may_be_split_otherwise_unless_it_shares_files() -> None:
         (model, other | {"files": [{"name": "copy", "sha256": "1"}]}, "other-split"),
         (model, ours | {"split": split(by="query")}, "other-split"),
         (model | {"used_parts": ["train", "certify"]}, ours, "trained-on-certify"),
+        (model, ours | {"unit": "user"}, "units-in-training"),
     ):
         with pytest.raises(Refused) as raised:
             check_untouched(changed, manifest)

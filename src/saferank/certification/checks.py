@@ -35,16 +35,25 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     """Raise if the part `certify` of this log may have been used in training, by the two manifests.
 
     It was not if the log was split as it was for training: the split goes by the impression's id or its time, so that
-    an impression keeps its part however the log grows. Split otherwise, it must be another log altogether.
+    an impression keeps its part however the log grows. Split otherwise, it must be another log altogether. With units,
+    it must have been split by unit (or time): else users are in both.
     """
     if "certify" in model.get("used_parts", []):
         message = "the model was trained on the part 'certify' too, so nothing is held out; fit it anew without."
         raise Refused(message, code="trained-on-certify")
     trained = model.get("inputs", {}).get("log")
-    if not trained or trained.get("split") == log.get("split"):
+    if not trained:
         return
     hashes = [{file["sha256"] for file in of.get("files", []) if file.get("sha256")} for of in (trained, log)]
-    if trained.get("source") == log.get("source") or hashes[0] & hashes[1]:
+    same_log = trained.get("source") == log.get("source") or bool(hashes[0] & hashes[1])
+    if same_log and log.get("unit") and (log.get("split") or {}).get("by") == "hash":
+        raise Refused(
+            f"the model was trained on this log split by impression, so that the same {log['unit']} may be in training "
+            "and in the held-out part; fit it anew with --unit.",
+            code="units-in-training",
+            file=log.get("source"),
+        )
+    if same_log and trained.get("split") != log.get("split"):
         raise Refused(
             f"the model was trained on this log split as {_words(trained.get('split'))}, but here it is split as "
             f"{_words(log.get('split'))}, so that training and held-out impressions overlap; split it as for training.",
