@@ -87,7 +87,7 @@ def write_log(path: Path, rows: int) -> None:
 def run(way: str, file: str) -> dict[str, float]:
     """Aggregate in this process; return what it took."""
     if way == "saferank":
-        from saferank.data.load_log import load_log  # imported before the clock starts
+        from saferank.logs.load_log import load_log  # imported before the clock starts
     else:
         import duckdb
 

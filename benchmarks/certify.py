@@ -28,23 +28,23 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from saferank.certification.betting import condense
-from saferank.certification.bounds import BOUNDS
-from saferank.certification.certify import CertifySettings, certify
-from saferank.certification.checks import Refused
-from saferank.certification.differences import Differences, paired_differences
-from saferank.certification.new_ranker import NewRanker
-from saferank.certification.one_look import is_above
-from saferank.data.aggregated_log import AggregatedLog
-from saferank.data.click_patterns import ClickPatterns
-from saferank.data.dataset import load_dataset
-from saferank.experiments import world as paper
-from saferank.plackett_luce import exposure
-from saferank.simulation.click_model import PositionBasedModel
-from saferank.simulation.simulate import simulate
+from saferank.datasets.dataset import load_dataset
+from saferank.engine.bounds.betting import condense
+from saferank.engine.bounds.differences import Differences, paired_differences
+from saferank.engine.bounds.one_look import is_above
+from saferank.engine.bounds.registry import BOUNDS
+from saferank.engine.click_models.position_based import PositionBasedModel
+from saferank.engine.plackett_luce import exposure
+from saferank.engine.types.click_patterns import ClickPatterns
+from saferank.lab import world as paper
+from saferank.lab.simulate import simulate
+from saferank.logs.aggregated_log import AggregatedLog
+from saferank.verdict.certify import CertifySettings, certify
+from saferank.verdict.checks import Refused
+from saferank.verdict.new_ranker import NewRanker
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.certification import worlds
+from tests.engine.bounds import worlds
 from tests.shop_log import ShopLog
 from tests.shops import (
     Bots,
@@ -210,7 +210,7 @@ def outcome(name: str, number: int, better: bool) -> dict[str, Any] | None:
 
 def fitted(world: World, log: AggregatedLog, seed: int) -> Ranker:
     """What `saferank fit` learns from the log and features that know the relevance with noise."""
-    from saferank.safe_ranker import SafeRanker
+    from saferank.ranker import SafeRanker
 
     data = world.shop.features(np.random.default_rng([9, seed % SHOPS]))
     ranker = SafeRanker(method="exposure-ips", scorer="linear", log1p=False, learning_rate=0.02, epochs=10, seed=seed)

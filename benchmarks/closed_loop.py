@@ -14,12 +14,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from saferank.data.dataset import load_dataset
-from saferank.experiments.closed_loop import Round, closed_loop, start_utility
-from saferank.experiments.world import make_world, prepare
-from saferank.reporting.closed_loop_figure import closed_loop_figure
-from saferank.reporting.figures import save_figure
-from saferank.simulation.click_model import PositionBasedModel
+from saferank.datasets.dataset import load_dataset
+from saferank.engine.click_models.position_based import PositionBasedModel
+from saferank.lab.closed_loop import Round, closed_loop, start_utility
+from saferank.lab.world import make_world, prepare
+from saferank.report.closed_loop_figure import closed_loop_figure
+from saferank.report.figures import save_figure
 
 WAYS = {"CRM, certified": ("exposure-crm", True), "IPS, blindly": ("exposure-ips", False)}
 

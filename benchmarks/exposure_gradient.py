@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from saferank.plackett_luce import (
+from saferank.engine.plackett_luce import (
     exposure,
     exposure_vjp,
     padded_exposure,
@@ -27,7 +27,7 @@ from saferank.plackett_luce import (
     reinforce_gradient,
     sample_rankings,
 )
-from saferank.plackett_luce.ragged import thread_count
+from saferank.engine.ragged import thread_count
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_svmlight_file
 
-from saferank.data.letor import read_letor
+from saferank.datasets.letor import read_letor
 
 FEATURES = 136
 LEAST_RATIO = 5.0

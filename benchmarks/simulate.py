@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from saferank.data.synthetic import PRESETS, _draw_lengths
-from saferank.plackett_luce.ragged import thread_count
-from saferank.simulation.click_model import PositionBasedModel
-from saferank.simulation.simulate import simulate
+from saferank.datasets.synthetic import PRESETS, _draw_lengths
+from saferank.engine.click_models.position_based import PositionBasedModel
+from saferank.engine.ragged import thread_count
+from saferank.lab.simulate import simulate
 
 SPREADS = {"flat": 0.0, "mild": 1.0, "peaked": 3.0, "very peaked": 10.0}
 """Standard deviation of the scores."""

@@ -12,12 +12,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from saferank.data.dataset import load_dataset
-from saferank.experiments.methods import MethodSettings, evaluate, make_objective, simulate_logs
-from saferank.experiments.world import make_world, prepare
-from saferank.objectives.exposure_ips import training_clip
-from saferank.scorers import make_scorer
-from saferank.training.fit import TrainingSettings, fit
+from saferank.datasets.dataset import load_dataset
+from saferank.engine.objectives.exposure_ips import training_clip
+from saferank.lab.methods import MethodSettings, evaluate, make_objective, simulate_logs
+from saferank.lab.world import make_world, prepare
+from saferank.learning.training_loop import TrainingSettings, fit
+from saferank.policy.scorers import make_scorer
 
 INTERACTIONS = 400
 

@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from saferank.data.dataset import Dataset, load_dataset
-from saferank.data.ranking_data import RankingData
-from saferank.experiments.methods import MethodSettings, evaluate, make_objective, simulate_logs
-from saferank.experiments.world import make_world, prepare
-from saferank.objectives.exposure_ips import training_clip
-from saferank.objectives.skyline import skyline
-from saferank.plackett_luce import expected_exposure
-from saferank.scorers import make_scorer
-from saferank.simulation.click_model import PositionBasedModel
-from saferank.training import fit as fitting
-from saferank.training.early_stopping import EarlyStopping
-from saferank.training.fit import Epoch, Gradient, Objective, TrainingSettings, fit
+from saferank.datasets.dataset import Dataset, load_dataset
+from saferank.engine.click_models.position_based import PositionBasedModel
+from saferank.engine.objectives.exposure_ips import training_clip
+from saferank.engine.objectives.skyline import skyline
+from saferank.engine.plackett_luce import expected_exposure
+from saferank.engine.types.ranking_data import RankingData
+from saferank.lab.methods import MethodSettings, evaluate, make_objective, simulate_logs
+from saferank.lab.world import make_world, prepare
+from saferank.learning import training_loop as fitting
+from saferank.learning.early_stopping import EarlyStopping
+from saferank.learning.training_loop import Epoch, Gradient, Objective, TrainingSettings, fit
+from saferank.policy.scorers import make_scorer
 
 SEEDS = (0, 1)
 MODEL = PositionBasedModel()

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from saferank.data.aggregated_log import PARTS, SCHEMAS, AggregatedLog
+from saferank.logs.aggregated_log import PARTS, SCHEMAS, AggregatedLog
 
 if TYPE_CHECKING:
     from tests.shops import Shop

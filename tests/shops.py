@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from saferank.data.aggregated_log import PARTS, AggregatedLog
-from saferank.data.ranking_data import RankingData
-from saferank.plackett_luce import placement
+from saferank.engine.plackett_luce import placement
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.policy.serve import ranks_by_score
 from tests.shop_log import DAY, ShopLog
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from saferank.data.features_source import load_features
-from saferank.data.load_log import load_log
+from saferank.features.load_features import load_features
+from saferank.logs.load_log import load_log
 from tests.oracles.enumeration import ranking_probabilities
 from tests.shop_log import DAY, HOUR, ShopLog
 from tests.shops import (

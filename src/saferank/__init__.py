@@ -2,41 +2,45 @@
 
 from typing import TYPE_CHECKING
 
-from saferank._lazy import lazy_names
+from saferank.engine.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from saferank.data.dataset import Dataset, load_dataset
-    from saferank.data.features import read_features
-    from saferank.data.letor import read_letor
-    from saferank.data.ranking_data import RankingData
-    from saferank.errors import DataError, SaferankError, UsageError
-    from saferank.safe_ranker import SafeRanker
+    from saferank.datasets.dataset import load_dataset
+    from saferank.engine.errors import DataError, SaferankError, UsageError
+    from saferank.features.load_features import load_features
+    from saferank.lab.simulate import simulate
+    from saferank.logs.load_log import load_log
+    from saferank.policy.policy import Policy
+    from saferank.ranker import SafeRanker
+    from saferank.verdict.certify import certify
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DataError",
-    "Dataset",
-    "RankingData",
+    "Policy",
     "SafeRanker",
     "SaferankError",
     "UsageError",
+    "certify",
     "load_dataset",
-    "read_features",
-    "read_letor",
+    "load_features",
+    "load_log",
+    "simulate",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "DataError": "errors",
-        "Dataset": "data.dataset",
-        "RankingData": "data.ranking_data",
-        "SafeRanker": "safe_ranker",
-        "SaferankError": "errors",
-        "UsageError": "errors",
-        "load_dataset": "data.dataset",
-        "read_features": "data.features",
-        "read_letor": "data.letor",
+        "DataError": "engine.errors",
+        "Policy": "policy.policy",
+        "SafeRanker": "ranker",
+        "SaferankError": "engine.errors",
+        "UsageError": "engine.errors",
+        "certify": "verdict.certify",
+        "load_dataset": "datasets.dataset",
+        "load_features": "features.load_features",
+        "load_log": "logs.load_log",
+        "simulate": "lab.simulate",
     },
 )

@@ -10,8 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from saferank.cli.aggregate import aggregate
-from saferank.data.aggregated_log import AggregatedLog
-from saferank.errors import DataError, UsageError
+from saferank.engine.errors import DataError, UsageError
+from saferank.logs.aggregated_log import AggregatedLog
 
 app = typer.Typer()
 app.command()(aggregate)

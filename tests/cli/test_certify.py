@@ -11,9 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tests.certification.small_log import linear_policy, small_log
 from tests.cli.running import Ran, cells, run_here
 from tests.shops import World, make_shop, noisy
+from tests.verdict.small_log import linear_policy, small_log
 
 Call = Callable[..., Ran]
 

@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saferank.data import dataset
-from saferank.data.dataset import Dataset
-from saferank.data.ranking_data import RankingData
+from saferank.datasets import dataset
+from saferank.datasets.dataset import Dataset
+from saferank.engine.types.ranking_data import RankingData
 from tests.cli.running import cells, run_here
 
 

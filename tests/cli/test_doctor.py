@@ -11,9 +11,9 @@ import typer
 from typer.testing import CliRunner
 
 from saferank.cli.doctor import doctor
-from saferank.data.load_log import load_log
 from saferank.doctor.diagnosis import diagnose
-from saferank.errors import DataError, UsageError
+from saferank.engine.errors import DataError, UsageError
+from saferank.logs.load_log import load_log
 from tests.doctor.logs import random_interactions
 
 app = typer.Typer()

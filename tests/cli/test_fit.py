@@ -16,19 +16,19 @@ import pytest
 from rich.console import Console
 
 from saferank.cli.fit import _steps
-from saferank.data.features_source import with_ids
-from saferank.data.load_log import load_log
+from saferank.engine.click_models.position_based import PositionBasedModel
+from saferank.features.load_features import with_ids
+from saferank.lab.raw_log import write_raw_log
+from saferank.learning import fit_policy
+from saferank.learning.fit_policy import Step
+from saferank.learning.learn_from_log import learn_from_log
+from saferank.learning.training_loop import Epoch
+from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
-from saferank.safe_ranker import SafeRanker
-from saferank.simulation.click_model import PositionBasedModel
-from saferank.simulation.raw_log import write_raw_log
-from saferank.training import fit_policy
-from saferank.training.fit import Epoch
-from saferank.training.fit_policy import Step
-from saferank.training.learn_from_log import learn_from_log
+from saferank.ranker import SafeRanker
 from tests.cli.running import Ran, cells, run_here
+from tests.learning.problem import EXAMINATION, make_part, parameters
 from tests.policy.made import write_features
-from tests.training.problem import EXAMINATION, make_part, parameters
 
 Call = Callable[..., Ran]
 

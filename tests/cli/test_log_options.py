@@ -3,7 +3,7 @@ import re
 import pytest
 
 from saferank.cli.log_options import parse_columns
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import saferank
 from saferank.cli.main import app
-from saferank.data import dataset
-from saferank.errors import DataError, SaferankError, UsageError
+from saferank.datasets import dataset
+from saferank.engine.errors import DataError, SaferankError, UsageError
 from tests.cli.running import run_here, run_python
 
 HEAVY = ("torch", "numba", "ibis", "altair", "duckdb", "pyarrow")
@@ -59,7 +59,7 @@ def test_installed_command() -> None:
     assert done.stdout == f"saferank {saferank.__version__}\n"
 
 
-@pytest.mark.parametrize("statement", ["import saferank", "import saferank.metrics", "import saferank.cli.main"])
+@pytest.mark.parametrize("statement", ["import saferank", "import saferank.engine.metrics", "import saferank.cli.main"])
 def test_import_is_light(statement: str) -> None:
     ran = run_python("-c", f"import sys; {statement}; {NAME_HEAVY}")
     assert ran.err == "heavy:\n"

@@ -11,10 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from saferank.cli.plan import plan
-from saferank.data.load_log import load_log
-from saferank.errors import DataError, UsageError
+from saferank.engine.errors import DataError, UsageError
+from saferank.logs.load_log import load_log
 from tests.doctor.logs import random_interactions
-from tests.reporting.parsed_page import Page
+from tests.report.parsed_page import Page
 
 QUERIES, DOCUMENTS = 30, 6
 app = typer.Typer()

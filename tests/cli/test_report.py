@@ -11,13 +11,13 @@ import typer
 from typer.testing import CliRunner
 
 from saferank.cli.report import report
-from saferank.data.ranking_data import RankingData
-from saferank.errors import DataError, UsageError
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.types.ranking_data import RankingData
 from saferank.policy.policy import Policy
 from tests.doctor.logs import aggregated, random_interactions
-from tests.experiments.made_up import made_up
+from tests.lab.made_up import made_up
 from tests.policy.made import EXAMINATION, make_data, make_policy, write_features
-from tests.reporting.made_report import made_certificate, made_manifest
+from tests.report.made_report import made_certificate, made_manifest
 
 app = typer.Typer()
 app.command()(report)

@@ -11,11 +11,11 @@ import typer
 from typer.testing import CliRunner
 
 from saferank.cli import simulate
-from saferank.data import dataset
-from saferank.data.dataset import Dataset
-from saferank.data.ranking_data import RankingData
-from saferank.errors import UsageError
-from saferank.simulation.click_model import PositionBasedModel, inverse_rank
+from saferank.datasets import dataset
+from saferank.datasets.dataset import Dataset
+from saferank.engine.click_models.position_based import PositionBasedModel, inverse_rank
+from saferank.engine.errors import UsageError
+from saferank.engine.types.ranking_data import RankingData
 
 app = typer.Typer()
 app.command()(simulate.simulate)
@@ -135,7 +135,7 @@ def test_help_tells_of_the_test_queries_left_out(monkeypatch: pytest.MonkeyPatch
 
 def test_the_scores_are_those_of_the_logging_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A logging policy that shows the last document of each query first, and was made as it was asked for."""
-    from saferank.experiments import world
+    from saferank.lab import world
 
     by_hand = Dataset("by hand", part(40), part(10), part(10))
     asked = {}

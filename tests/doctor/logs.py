@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from saferank.data.aggregated_log import SCHEMAS, AggregatedLog
-from saferank.data.ranking_data import RankingData
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import SCHEMAS, AggregatedLog
 
 Interaction = tuple[str, Sequence[str], Iterable[str]]
 """Query, ranking, clicked documents."""

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from saferank.data.log_checks import KINDS
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.health import Finding, Health
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
+from saferank.logs.row_checks import KINDS
 from tests.doctor.logs import aggregated, candidates, random_interactions
 
 EXAMINATION = [1.0, 0.5, 0.25]

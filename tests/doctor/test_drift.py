@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from saferank.data.aggregated_log import Places
 from saferank.doctor.drift import Drift, demand_drift, ranker_follows_demand, ranker_moved
 from saferank.doctor.period_counts import PeriodCounts, period_counts, within_periods
 from saferank.doctor.shown_pairs import shown_pairs
+from saferank.logs.aggregated_log import Places
 from tests.doctor.worlds import Shop, aggregate, simulate
 
 

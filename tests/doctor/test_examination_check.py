@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from saferank.data.log_statistics import LogStatistics
 from saferank.doctor.examination_check import examination_check
+from saferank.engine.types.log_statistics import LogStatistics
 
 TRUE = np.array([1.0, 0.8, 0.65, 0.5, 0.4, 0.3])
 

@@ -6,15 +6,15 @@ from typing import cast
 import numpy as np
 import pytest
 
-from saferank.data.aggregated_log import PARTS, AggregatedLog
-from saferank.data.log_statistics import LogStatistics
 from saferank.doctor.coverage import coverage
 from saferank.doctor.effective_size import PROVEN, _exposure_by_clicks, effective_size
 from saferank.doctor.randomness import randomness
 from saferank.doctor.shown_pairs import shown_pairs
 from saferank.doctor.traffic import traffic
-from saferank.errors import DataError
-from saferank.propensity.logging_exposure import estimated_logging_exposure
+from saferank.engine.errors import DataError
+from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from tests.doctor.logs import Interaction, aggregated, candidates, random_interactions
 
 LOG = [

@@ -5,10 +5,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from saferank.data.aggregated_log import PARTS, Places
 from saferank.doctor.position_based import Misfit, PositionBased, context_test, position_based, stop_test
 from saferank.doctor.sampled_impressions import SampledImpressions, sampled_impressions
 from saferank.doctor.shown_pairs import shown_pairs
+from saferank.logs.aggregated_log import PARTS, Places
 from tests.doctor.worlds import Shop, aggregate, simulate
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from saferank.data.aggregated_log import PARTS, Places
 from saferank.doctor.sampled_impressions import sampled_impressions
 from saferank.doctor.shown_pairs import shown_pairs
 from saferank.doctor.suspicious_clicks import SuspiciousClicks, suspicious_clicks, units_of
+from saferank.logs.aggregated_log import PARTS, Places
 from tests.doctor.worlds import Log, Shop, aggregate, only_clicked_impressions, only_clicked_rows, simulate
 
 SHORT = (1.0, 0.8, 0.65)

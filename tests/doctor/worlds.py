@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from saferank.data.aggregated_log import SCHEMAS, AggregatedLog
+from saferank.logs.aggregated_log import SCHEMAS, AggregatedLog
 
 Array = NDArray[Any]
 

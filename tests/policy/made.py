@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from saferank.data.ranking_data import RankingData
-from saferank.policy.feature_schema import FeatureSchema
+from saferank.engine.types.ranking_data import RankingData
+from saferank.features.schema import FeatureSchema
 from saferank.policy.policy import Policy, ScorerKind
 
 NAMES = ("price", "stock", "age")

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import saferank
-from saferank.errors import DataError, UsageError
-from saferank.plackett_luce import exposure
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.plackett_luce import exposure
 from saferank.policy import model_folder
 from saferank.policy.model_folder import check_model_folder, is_model
 from saferank.policy.policy import Policy

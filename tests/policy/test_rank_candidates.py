@@ -7,7 +7,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from saferank.errors import DataError, UsageError
+from saferank.engine.errors import DataError, UsageError
 from saferank.policy.rank_candidates import check_output, output_schema, rank_candidates, write_tables
 from saferank.policy.serve import serve
 from tests.policy.made import EXAMINATION, make_data, make_policy

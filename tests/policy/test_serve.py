@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 from saferank.policy.serve import ranks_by_score, serve, shown_examination
 from tests.oracles import enumeration
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saferank.cli.log_options import Columns, Layout, OnBadRows, Reward, RewardMost, Unit, parse_columns
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -74,10 +74,10 @@ def aggregate(
     """
     columns = parse_columns(column)
 
-    from saferank.data.aggregated_log import is_aggregated
-    from saferank.data.load_log import load_log
-    from saferank.data.output_path import check_parents
-    from saferank.data.split import parse_split
+    from saferank.files.atomic_write import check_parents
+    from saferank.logs.aggregated_log import is_aggregated
+    from saferank.logs.load_log import load_log
+    from saferank.logs.split import parse_split
 
     how = parse_split(split, by=split_by, seed=split_seed)
     if out.exists() and not is_aggregated(out):
@@ -123,6 +123,6 @@ def _count(number: int, unit: str) -> str:
 
 
 def _dropped(kind: str, count: int) -> str:
-    from saferank.data.log_checks import KINDS
+    from saferank.logs.row_checks import KINDS
 
     return KINDS[kind].describe_dropped(count)

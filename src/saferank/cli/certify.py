@@ -24,11 +24,11 @@ from saferank.cli.log_options import (
     Unit,
     parse_columns,
 )
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from saferank.certification.certificate import Certificate, SegmentRow
-    from saferank.certification.take_look import VerdictInputs
+    from saferank.verdict.certificate import Certificate, SegmentRow
+    from saferank.verdict.take_look import VerdictInputs
 
 COLOURS = {"DEPLOY": "bold green", "KEEP": "bold red", "MORE DATA": "bold yellow"}
 GROWTH = 1.25
@@ -139,13 +139,13 @@ def certify(
     [cyan]saferank certify model log.parquet --features features.parquet[/cyan]
     [cyan]saferank certify --candidate scores.parquet log.parquet[/cyan]
     """
-    from saferank.certification.certify import CertifySettings
-    from saferank.certification.ledger import ledger_path
-    from saferank.certification.take_look import LogOptions, load_candidate_inputs, load_model_inputs, take_look
-    from saferank.data.output_path import check_not_read, check_parents
-    from saferank.data.split import parse_split
+    from saferank.files.atomic_write import check_not_read, check_parents
+    from saferank.logs.split import parse_split
     from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS
     from saferank.policy.policy import Policy
+    from saferank.verdict.certify import CertifySettings
+    from saferank.verdict.ledger import ledger_path
+    from saferank.verdict.take_look import LogOptions, load_candidate_inputs, load_model_inputs, take_look
 
     if candidate is not None:
         if log is not None or features is not None or logging_scores is not None:
@@ -235,7 +235,7 @@ def _watch(
 
 def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -> None:
     """One screen: the verdict, what it means, the numbers, the bounds side by side, what it rests on."""
-    from saferank.certification.certificate import confidence, meaning
+    from saferank.verdict.certificate import confidence, meaning
 
     verdict = certificate.verdict.value
     if certificate.unchecked:

@@ -11,8 +11,8 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from saferank.data.dataset import Dataset
-    from saferank.data.ranking_data import RankingData
+    from saferank.datasets.dataset import Dataset
+    from saferank.engine.types.ranking_data import RankingData
 
 MOST_LABELS = 10
 """More distinct labels than this are not grades, and are not listed one by one."""
@@ -29,7 +29,7 @@ def data(
     [cyan]saferank data synthetic:small[/cyan]    or mslr10k, mslr30k; small@7 has seed 7
     [cyan]saferank data MSLR-WEB30K/Fold1[/cyan]  a folder of train.txt, vali.txt, test.txt
     """
-    from saferank.data.dataset import load_dataset
+    from saferank.datasets.dataset import load_dataset
 
     with Console(stderr=True).status(f"Reading {name}"):
         table = _summary(load_dataset(name))

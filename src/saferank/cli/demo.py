@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from saferank.data.dataset import Dataset
-    from saferank.experiments.world import World
+    from saferank.datasets.dataset import Dataset
+    from saferank.lab.world import World
 
 FRACTION = 0.1
 """Share of the training queries whose labels the production ranker was trained on: the data set is small."""
@@ -46,12 +46,12 @@ def demo(
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {out} is a file; name a folder.")
 
-    from saferank.data.dataset import load_dataset
-    from saferank.experiments.methods import MethodSettings, evaluate, learn, simulate_logs
-    from saferank.experiments.world import make_world, prepare
-    from saferank.reporting.demo_figure import demo_figure
-    from saferank.reporting.figures import save_figure
-    from saferank.training.fit import TrainingSettings
+    from saferank.datasets.dataset import load_dataset
+    from saferank.lab.methods import MethodSettings, evaluate, learn, simulate_logs
+    from saferank.lab.world import make_world, prepare
+    from saferank.learning.training_loop import TrainingSettings
+    from saferank.report.demo_figure import demo_figure
+    from saferank.report.figures import save_figure
 
     console, status = Console(), Console(stderr=True)
     with status.status("Making up queries, documents and a production ranker (compiles at the first run)"):
@@ -84,14 +84,14 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
 
     Users here tell relevance apart more clearly than the paper's, so that a log that is soon written decides.
     """
-    from saferank.certification.certificate import meaning
-    from saferank.data.features_source import with_ids
     from saferank.doctor.diagnosis import diagnose
-    from saferank.experiments.whole_way import go_whole_way
-    from saferank.experiments.world import make_world, prepare
-    from saferank.reporting.page import write_page
-    from saferank.reporting.report_page import Report, report_page
-    from saferank.simulation.click_model import PositionBasedModel
+    from saferank.engine.click_models.position_based import PositionBasedModel
+    from saferank.features.load_features import with_ids
+    from saferank.lab.end_to_end import go_whole_way
+    from saferank.lab.world import make_world, prepare
+    from saferank.report.page import write_page
+    from saferank.report.report_page import Report, report_page
+    from saferank.verdict.certificate import meaning
 
     console, status = Console(), Console(stderr=True)
     table = Table(title="May the learned policy go live? Improvement in clicks per interaction", title_justify="left")

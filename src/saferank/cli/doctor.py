@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saferank.cli.log_options import Columns, Layout, OnBadRows, Part, parse_columns
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -66,13 +66,13 @@ def doctor(
         raise UsageError(f"--out {out} is a folder; name a file, such as {out / 'doctor.html'}.")
     columns = parse_columns(column)
 
-    from saferank.data.aggregated_log import is_aggregated
-    from saferank.data.features_source import load_features
-    from saferank.data.load_log import load_log
-    from saferank.data.output_path import check_not_read, check_parents
     from saferank.doctor.diagnosis import diagnose
-    from saferank.propensity.examination import parse_examination
-    from saferank.reporting.doctor_page import write_doctor_page
+    from saferank.engine.click_models.examination import parse_examination
+    from saferank.features.load_features import load_features
+    from saferank.files.atomic_write import check_not_read, check_parents
+    from saferank.logs.aggregated_log import is_aggregated
+    from saferank.logs.load_log import load_log
+    from saferank.report.doctor_page import write_doctor_page
 
     check_parents(out)
     check_not_read(out, [Path(log), *([] if features is None else [Path(features)])])

@@ -13,12 +13,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, Unit, parse_columns
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from saferank.safe_ranker import SafeRanker
-    from saferank.training.comparison import ComparedPolicy
-    from saferank.training.fit_policy import Step
+    from saferank.learning.comparison import ComparedPolicy
+    from saferank.learning.fit_policy import Step
+    from saferank.ranker import SafeRanker
 
 LOG_HELP = "Parquet, CSV, or a folder that [cyan]saferank aggregate[/cyan] wrote."
 FEATURES_HELP = (
@@ -101,11 +101,11 @@ def fit(
 
     [cyan]saferank fit log.parquet --features features.parquet --out model[/cyan]
     """
-    from saferank.data.features_source import load_features
-    from saferank.data.load_log import load_log
-    from saferank.data.split import parse_split
+    from saferank.features.load_features import load_features
+    from saferank.logs.load_log import load_log
+    from saferank.logs.split import parse_split
     from saferank.policy.model_folder import check_model_folder
-    from saferank.safe_ranker import SafeRanker
+    from saferank.ranker import SafeRanker
 
     check_model_folder(out)
     columns = parse_columns(column)
@@ -201,7 +201,7 @@ def _table(comparison: tuple[ComparedPolicy, ...], method: str, delta: float) ->
 
 
 def _words(ranker: SafeRanker, out: Path, method: str) -> str:
-    from saferank.policy.feature_schema import listed
+    from saferank.features.schema import listed
 
     logging = ranker.comparison[0]
     learned = next(row for row in ranker.comparison if row.name == method)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 Columns = Annotated[
     list[str] | None,

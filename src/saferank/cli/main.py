@@ -22,7 +22,7 @@ from saferank.cli.rank import rank
 from saferank.cli.report import report
 from saferank.cli.reproduce import reproduce
 from saferank.cli.simulate import simulate
-from saferank.errors import SaferankError
+from saferank.engine.errors import SaferankError
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT, as shells have it."""

@@ -13,16 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from saferank.cli.log_options import Columns, Layout, OnBadRows, Part, parse_columns
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from rich.console import RenderableType
 
-    from saferank.data.aggregated_log import AggregatedLog
-    from saferank.data.ranking_data import RankingData
-    from saferank.planning.plan import Plan, Way
+    from saferank.engine.types.ranking_data import RankingData
+    from saferank.logs.aggregated_log import AggregatedLog
+    from saferank.plan.plan import Plan, Way
 
 
 def plan(
@@ -91,11 +91,11 @@ def plan(
         if file is not None and file.is_dir():
             raise UsageError(f"{option} {file} is a folder; name a file.")
 
-    from saferank.data.load_log import load_log
-    from saferank.data.output_path import check_not_read, check_parents
-    from saferank.planning.make_plan import make_plan
-    from saferank.propensity.examination import parse_examination
-    from saferank.reporting.plan_page import write_plan_page
+    from saferank.engine.click_models.examination import parse_examination
+    from saferank.files.atomic_write import check_not_read, check_parents
+    from saferank.logs.load_log import load_log
+    from saferank.plan.make_plan import make_plan
+    from saferank.report.plan_page import write_plan_page
 
     for written in (out, *([] if json_out is None else [json_out])):
         check_parents(written)
@@ -128,9 +128,9 @@ def plan(
 def _candidates(
     log: AggregatedLog, features: str | None, part: str, scores: str | None, on_bad_rows: str
 ) -> tuple[RankingData, NDArray[np.float32] | None]:
-    from saferank.data.features_source import load_features, take_column
-    from saferank.data.log_checks import missing_features_error
     from saferank.doctor.shown_pairs import shown_pairs
+    from saferank.features.load_features import load_features, take_column
+    from saferank.logs.row_checks import missing_features_error
 
     if features is None:
         return shown_pairs(log), None
@@ -155,9 +155,9 @@ def _share(text: str) -> float:
 
 
 def _write_json(made: Plan, path: Path) -> None:
-    from saferank._json import finite
-    from saferank.data.output_path import whole_file
-    from saferank.planning.plan import recommendation
+    from saferank.files.atomic_write import whole_file
+    from saferank.files.json_values import finite
+    from saferank.plan.plan import recommendation
 
     chosen = made.recommended
     told = {
@@ -171,7 +171,7 @@ def _write_json(made: Plan, path: Path) -> None:
 
 def screen(made: Plan) -> RenderableType:
     """One screen: the table, what to do, and what it rests on."""
-    from saferank.planning.plan import assumptions, recommendation
+    from saferank.plan.plan import assumptions, recommendation
 
     lines: list[RenderableType] = [Text(made.source, style="bold", overflow="ellipsis", no_wrap=True)]
     traffic = f"{made.interactions:,} interactions, {made.click_rate:.3f} clicks per interaction"
@@ -198,7 +198,7 @@ def _table(made: Plan) -> Table:
 
 def cells(way: Way) -> list[str]:
     """Return the way as a row of the table."""
-    from saferank.planning.plan import percent, takes
+    from saferank.plan.plan import percent, takes
 
     costs = (percent(cost, 2) for cost in (way.relative_cost, way.relative_cost_at_most))
     return [way.name, percent(way.moved, 1), *costs, *map(takes, way.needs)]

@@ -68,8 +68,8 @@ def rank(
 
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
     """
-    from saferank.data.candidates import candidate_files, read_candidates
-    from saferank.data.output_path import check_not_read
+    from saferank.features.candidates import candidate_files, read_candidates
+    from saferank.files.atomic_write import check_not_read
     from saferank.policy.policy import Policy
     from saferank.policy.rank_candidates import check_output, output_schema, rank_candidates, write_tables
 

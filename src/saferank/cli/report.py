@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, parse_columns
-from saferank.errors import DataError, UsageError
+from saferank.engine.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from saferank.certification.certificate import Certificate
     from saferank.policy.policy import Policy
-    from saferank.reporting.report_page import Report
+    from saferank.report.report_page import Report
+    from saferank.verdict.certificate import Certificate
 
 CERTIFICATE, RESULTS = "certificate.json", "results.parquet"
 
@@ -67,9 +67,9 @@ def report(
     if logging_scores is not None and features is None:
         raise UsageError("--logging-scores is a column of the features; give --features too.")
 
-    from saferank.data.output_path import check_not_read, check_parents
+    from saferank.files.atomic_write import check_not_read, check_parents
     from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS, is_model
-    from saferank.reporting.page import write_page
+    from saferank.report.page import write_page
 
     check_parents(out)
     read = [source / name for name in (MANIFEST, SCHEMA, WEIGHTS, RESULTS)]
@@ -78,7 +78,7 @@ def report(
     status = Console(stderr=True)
     if is_model(source):
         from saferank.policy.policy import Policy
-        from saferank.reporting.report_page import report_page
+        from saferank.report.report_page import report_page
 
         policy = Policy.load(source)
         found = _certificate(policy, source, certificate, status)
@@ -89,7 +89,7 @@ def report(
         text = report_page(gathered)
         told = "not certified" if found is None else found.verdict.value
     elif (source / RESULTS).is_file():
-        from saferank.reporting.run_page import run_page
+        from saferank.report.reproduction_page import run_page
 
         if certificate is not None or log is not None:
             raise UsageError(f"{source} is a reproduction; --certificate, --log and --features are for a model.")
@@ -106,7 +106,7 @@ def report(
 
 def _certificate(policy: Policy, model: Path, given: Path | None, status: Console) -> Certificate | None:
     """Return the certificate asked for, or one that lies beside the model or here and is of this model."""
-    from saferank.certification.certificate import Certificate
+    from saferank.verdict.certificate import Certificate
 
     if given is not None:
         certificate = Certificate.read(given)
@@ -147,10 +147,10 @@ def _gather(
     part: str,
 ) -> Report:
     """Read what was named, and measure what can be."""
-    from saferank.certification.changes import exposure_changes
-    from saferank.certification.take_look import LogOptions, load_model_inputs, read_log
     from saferank.doctor.diagnosis import diagnose
-    from saferank.reporting.report_page import Report
+    from saferank.report.report_page import Report
+    from saferank.verdict.exposure_shift import exposure_changes
+    from saferank.verdict.take_look import LogOptions, load_model_inputs, read_log
 
     name = model.resolve().name
     if log is None:

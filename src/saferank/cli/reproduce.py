@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 INTERACTIONS, RUNS = "1e2:1e9:25", 10
 QUICK_INTERACTIONS, QUICK_RUNS = "1e2,4e2,1e4,1e6,1e8", 2
@@ -56,10 +56,10 @@ def reproduce(
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
     """
-    from saferank.experiments.methods import METHODS
-    from saferank.experiments.reproduce import Plan, parse_interactions
-    from saferank.experiments.reproduce import reproduce as run
-    from saferank.reporting.publish import publish
+    from saferank.lab.methods import METHODS
+    from saferank.lab.reproduce import Plan, parse_interactions
+    from saferank.lab.reproduce import reproduce as run
+    from saferank.report.publish import publish
 
     chosen = METHODS if methods == "all" else tuple(name.strip() for name in methods.split(","))
     if known_logging_policy:

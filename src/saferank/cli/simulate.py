@@ -9,16 +9,16 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from saferank.errors import UsageError
+from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from saferank.data.dataset import Dataset
-    from saferank.data.log_statistics import LogStatistics
-    from saferank.data.ranking_data import RankingData
-    from saferank.simulation.click_model import PositionBasedModel
+    from saferank.datasets.dataset import Dataset
+    from saferank.engine.click_models.position_based import PositionBasedModel
+    from saferank.engine.types.log_statistics import LogStatistics
+    from saferank.engine.types.ranking_data import RankingData
 
 
 def simulate(
@@ -72,9 +72,9 @@ def simulate(
 
     import numpy as np
 
-    from saferank.data.dataset import load_dataset
-    from saferank.simulation.click_model import PositionBasedModel, parse_examination
-    from saferank.simulation.raw_log import write_raw_log
+    from saferank.datasets.dataset import load_dataset
+    from saferank.engine.click_models.position_based import PositionBasedModel, parse_examination
+    from saferank.lab.raw_log import write_raw_log
 
     model = PositionBasedModel(parse_examination(examination, cutoff), relevance_slope, relevance_noise)
     _check_out(out)
@@ -102,7 +102,7 @@ def _logging_policy(
     dataset: Dataset, part: str, fraction: float, seed: int, click_model: PositionBasedModel
 ) -> tuple[RankingData, NDArray[np.float32]]:
     """Return the queries of the part, and the scores of a ranker trained on that fraction of the training labels."""
-    from saferank.experiments.world import make_world, prepare
+    from saferank.lab.world import make_world, prepare
 
     world = make_world(prepare(dataset), seed=seed, fraction=fraction, click_model=click_model)
     data: RankingData = getattr(world, part)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from saferank.data.aggregated_log import PARTS, AggregatedLog, Places
-from saferank.data.ranking_data import RankingData
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import PARTS, AggregatedLog, Places
 
 
 @dataclass(frozen=True)

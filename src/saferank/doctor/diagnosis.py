@@ -10,15 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from saferank.data.aggregated_log import AggregatedLog, Places
-from saferank.data.log_statistics import LogStatistics
-from saferank.data.ranking_data import RankingData
 from saferank.doctor.coverage import coverage
 from saferank.doctor.drift import FEW_REPEATED, demand_drift, ranker_moved
 from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
-from saferank.doctor.findings import findings
 from saferank.doctor.health import Health
+from saferank.doctor.log_findings import findings
 from saferank.doctor.period_counts import PeriodCounts, codes, period_counts, within_periods
 from saferank.doctor.personalised import personalised
 from saferank.doctor.position_based import position_based
@@ -27,9 +24,12 @@ from saferank.doctor.sampled_impressions import sampled_impressions
 from saferank.doctor.shown_pairs import shown_pairs
 from saferank.doctor.suspicious_clicks import Units, suspicious_clicks, units_of
 from saferank.doctor.traffic import traffic
-from saferank.errors import UsageError
-from saferank.propensity.examination import check_probabilities
-from saferank.propensity.examination_estimate import ExaminationEstimate, estimate_by_both, estimate_examination
+from saferank.engine.click_models.examination import check_probabilities
+from saferank.engine.errors import UsageError
+from saferank.engine.propensity.examination_estimate import ExaminationEstimate, estimate_by_both, estimate_examination
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog, Places
 
 
 def diagnose(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.data.click_patterns import ClickPatterns
-from saferank.data.log_statistics import LogStatistics
-from saferank.propensity.logging_exposure import estimated_logging_exposure
+from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
+from saferank.engine.types.click_patterns import ClickPatterns
+from saferank.engine.types.log_statistics import LogStatistics
 
 PROVEN = 1.645 + 0.842
 """Standard errors between 0 and a gain that a one-sided 95% bound proves four times in five."""

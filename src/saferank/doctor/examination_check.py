@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.data.log_statistics import LogStatistics
 from saferank.doctor.homogeneity import deviate
-from saferank.propensity.curve_fit import curvature
-from saferank.propensity.harvesting import harvest
-from saferank.propensity.moved_pairs import moved_pairs
+from saferank.engine.propensity.curve_fit import curvature
+from saferank.engine.propensity.harvesting import harvest
+from saferank.engine.propensity.interventions import moved_pairs
+from saferank.engine.types.log_statistics import LogStatistics
 
 Status = Literal["agrees", "contradicted", "unchecked"]
 

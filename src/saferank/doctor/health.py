@@ -17,7 +17,7 @@ from saferank.doctor.position_based import PositionBased
 from saferank.doctor.randomness import Randomness
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
 from saferank.doctor.traffic import Traffic
-from saferank.propensity.examination_estimate import ExaminationEstimate
+from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 
 Level = Literal["good", "caution", "bad"]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from saferank.data.aggregated_log import AggregatedLog, Places
-from saferank.data.log_statistics import LogStatistics
-from saferank.data.ranking_data import RankingData
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog, Places
 
 
 @dataclass(frozen=True, eq=False)

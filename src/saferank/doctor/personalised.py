@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saferank.data.ranking_data import RankingData
 from saferank.doctor.drift import disagreement, ranker_deviate
 from saferank.doctor.period_counts import PeriodCounts
 from saferank.doctor.sampled_impressions import SampledImpressions
+from saferank.engine.types.ranking_data import RankingData
 
 SIGNIFICANT = 2.6
 """Normal deviate from which rankings are taken to depend on the user: one clean log in 200. Users seldom repeat a

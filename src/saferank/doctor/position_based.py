@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.data.log_statistics import LogStatistics
 from saferank.doctor.period_counts import compact
 from saferank.doctor.sampled_impressions import SampledImpressions
-from saferank.propensity.curve_fit import curvature
-from saferank.propensity.harvesting import harvest
-from saferank.propensity.moved_pairs import MovedPairs, moved_pairs
+from saferank.engine.propensity.curve_fit import curvature
+from saferank.engine.propensity.harvesting import harvest
+from saferank.engine.propensity.interventions import MovedPairs, moved_pairs
+from saferank.engine.types.log_statistics import LogStatistics
 
 SIGNIFICANT = 3.6
 """Normal deviate from which a misfit is believed: one clean log in 3000, for each of three tests."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saferank.data.log_statistics import LogStatistics
+from saferank.engine.types.log_statistics import LogStatistics
 
 
 @dataclass(frozen=True)

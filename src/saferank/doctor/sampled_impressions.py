@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.data.aggregated_log import AggregatedLog, Places
 from saferank.doctor.period_counts import codes
+from saferank.logs.aggregated_log import AggregatedLog, Places
 
 
 @dataclass(frozen=True, eq=False)

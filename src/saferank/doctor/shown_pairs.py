@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from saferank.data.aggregated_log import AggregatedLog
-from saferank.data.ranking_data import RankingData
-from saferank.errors import DataError
+from saferank.engine.errors import DataError
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog
 
 
 def shown_pairs(aggregated: AggregatedLog) -> RankingData:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.data.log_statistics import LogStatistics
 from saferank.doctor.sampled_impressions import SampledImpressions
+from saferank.engine.types.log_statistics import LogStatistics
 
 SHORTEST = 3
 """Documents of a list from which clicking them all is unusual."""

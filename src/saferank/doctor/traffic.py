@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saferank.data.log_statistics import LogStatistics
+from saferank.engine.types.log_statistics import LogStatistics
 
 SIZES = (1, 2, 10, 100, 1_000)
 """Lower ends of the classes of queries, by their interactions."""

@@ -14,10 +14,10 @@ from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 
 from saferank import __version__
-from saferank.data.file_format import FileFormat
-from saferank.data.output_path import check_parents, whole_folder
-from saferank.errors import DataError, SaferankError, UsageError
-from saferank.policy.feature_schema import FeatureSchema
+from saferank.engine.errors import DataError, SaferankError, UsageError
+from saferank.features.schema import FeatureSchema
+from saferank.files.atomic_write import check_parents, whole_folder
+from saferank.files.json_format import FileFormat
 from saferank.policy.policy import Policy, ScorerKind
 
 WEIGHTS, SCHEMA, MANIFEST = "weights.safetensors", "schema.json", "manifest.json"

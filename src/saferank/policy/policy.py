@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saferank.data.ranking_data import RankingData
-from saferank.errors import UsageError
-from saferank.plackett_luce import exposure
-from saferank.policy.feature_schema import FeatureSchema
-from saferank.scorers import make_scorer, score
+from saferank.engine.errors import UsageError
+from saferank.engine.plackett_luce import exposure
+from saferank.engine.types.ranking_data import RankingData
+from saferank.features.schema import FeatureSchema
+from saferank.policy.scorers import make_scorer, score
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from saferank.data.output_path import check_parents, whole_file
-from saferank.data.ranking_data import RankingData
-from saferank.errors import DataError, UsageError
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.types.ranking_data import RankingData
+from saferank.files.atomic_write import check_parents, whole_file
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, serve, shown_examination
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saferank.errors import UsageError
-from saferank.plackett_luce import exposure, log_probability
+from saferank.engine.errors import UsageError
+from saferank.engine.plackett_luce import exposure, log_probability
 
 ServeAs = Literal["deterministic", "sampled"]
 

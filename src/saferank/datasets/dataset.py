@@ -1,0 +1,33 @@
+"""A data set by name: a folder in LETOR layout, or `synthetic:PRESET`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saferank.engine.types.ranking_data import RankingData
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """The three parts of a labelled data set. Features are raw: as the file has them."""
+
+    name: str
+    train: RankingData
+    validation: RankingData
+    test: RankingData
+
+    @property
+    def parts(self) -> dict[str, RankingData]:
+        """The parts by name, in reading order."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+
+def load_dataset(name: str) -> Dataset:
+    """Load `synthetic:small` (or another preset, with `@SEED` behind it), or the LETOR folder at this path."""
+    if name.startswith("synthetic:"):
+        from saferank.datasets.synthetic import synthetic_dataset
+
+        return synthetic_dataset(name.removeprefix("synthetic:"))
+    from saferank.datasets.letor_folder import read_letor_folder
+
+    return read_letor_folder(name)

@@ -1,0 +1,73 @@
+"""A data set in a folder, as the public learning-to-rank collections are laid out."""
+
+from pathlib import Path
+
+import numpy as np
+
+from saferank.datasets.dataset import Dataset
+from saferank.datasets.letor import COMPRESSED, read_letor
+from saferank.engine.errors import DataError
+from saferank.engine.types.ranking_data import RankingData
+
+LAYOUTS = {
+    "LETOR, MSLR-WEB, Istella": ("train.txt", "vali.txt", "test.txt"),
+    "Yahoo!": ("set1.train.txt", "set1.valid.txt", "set1.test.txt"),
+}
+"""File names of the training, validation and test part; the last two may be missing."""
+
+_PARTS = ("train", "validation", "test")
+_CARVED = {"validation": 1, "test": 2}
+
+
+def read_letor_folder(path: str | Path) -> Dataset:
+    """Read the data set in this folder, or in `Fold1` below it; files may be compressed (.gz, .bz2, .xz).
+
+    A part without a file (Istella has no validation part) is carved out of training by query: of every five
+    training queries in file order, the second goes to validation and the third to test, where these are
+    missing. That is 20% each, and the same on every run. All parts get the same number of features, the
+    largest of any.
+    """
+    folder = Path(path)
+    files = _find(folder)
+    found = {part: read_letor(file) for part, file in files.items()}
+    features = max(data.features.shape[1] for data in found.values())
+    for part, file in files.items():
+        if found[part].features.shape[1] < features:
+            found[part] = read_letor(file, features=features)
+    return Dataset(name=folder.resolve().name, **_carve(found))
+
+
+def _find(folder: Path) -> dict[str, Path]:
+    """Return the file of each part that has one."""
+    if not folder.is_dir():
+        raise DataError("there is no such folder; check the path.", file=folder)
+    for place in (folder, folder / "Fold1"):
+        for names in LAYOUTS.values():
+            files = {
+                part: next(filter(Path.is_file, (place / f"{name}{suffix}" for suffix in ("", *COMPRESSED))), None)
+                for part, name in zip(_PARTS, names, strict=True)
+            }
+            if files["train"]:
+                return {part: file for part, file in files.items() if file}
+    wanted = "; ".join(f"{', '.join(names)} ({layout})" for layout, names in LAYOUTS.items())
+    compressed = ", ".join(COMPRESSED)
+    raise DataError(
+        f"holds no training file. Looked here and in Fold1 for {wanted}, plain or compressed ({compressed}).",
+        file=folder,
+    )
+
+
+def _carve(found: dict[str, RankingData]) -> dict[str, RankingData]:
+    """Fill in the missing parts from training."""
+    missing = [part for part in _CARVED if part not in found]
+    if not missing:
+        return found
+    train = found["train"]
+    place = np.arange(train.queries) % 5
+    if train.queries <= max(_CARVED[part] for part in missing):
+        parts = " and ".join(missing)
+        message = f"has too few queries ({train.queries}) to carve {parts} out of it; add the missing file."
+        raise DataError(message, file=train.source)
+    carved = {part: train.subset(place == _CARVED[part]) for part in missing}
+    kept = ~np.isin(place, [_CARVED[part] for part in missing])
+    return {**found, **carved, "train": train.subset(kept)}

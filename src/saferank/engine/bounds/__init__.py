@@ -1,0 +1,1 @@
+"""Confidence bounds of the improvement."""

@@ -1,0 +1,1 @@
+"""How users click."""

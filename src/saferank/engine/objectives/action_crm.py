@@ -1,0 +1,23 @@
+"""Counterfactual risk minimisation with whole rankings as actions."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.engine.objectives.action_ips import action_ips, stands_for
+from saferank.engine.objectives.action_objective import ActionObjective
+from saferank.engine.objectives.exposure_crm import checked_delta
+from saferank.engine.types.log_statistics import LogStatistics
+
+
+def action_crm(
+    log: LogStatistics, propensity: NDArray[np.float64], *, delta: float = 0.01, clip: float = 0.0
+) -> ActionObjective:
+    """Action IPS minus the width of its bound, with the action-based divergence (Wu & Wang 2018, as in the paper).
+
+    U-hat_action - sqrt( (1/N) ((1-delta)/delta) d2 ),    d2 = (1/N) sum_i (N_q / M_q) (pi(y_i) / pi_0(y_i))^2
+    """
+    estimate = action_ips(log, propensity, clip=clip)
+    scale = (1.0 - checked_delta(delta)) / delta / max(log.total_interactions, 1) ** 2
+    return replace(estimate, spread=scale * stands_for(log) / propensity**2)

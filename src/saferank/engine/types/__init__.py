@@ -1,0 +1,1 @@
+"""The arrays that the engine computes with."""

@@ -1,0 +1,1 @@
+"""From wherever features lie to arrays."""

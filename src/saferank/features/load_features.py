@@ -1,0 +1,89 @@
+"""Features by name: Parquet, a LETOR file or folder, or a data set made up on the spot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.datasets.dataset import load_dataset
+from saferank.datasets.letor import COMPRESSED, read_letor
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.types.ranking_data import RankingData
+from saferank.features.reader import Missing, read_features
+
+
+def load_features(
+    name: str | Path,
+    *,
+    part: str = "train",
+    columns: Sequence[str] | None = None,
+    ignore: Collection[str] = (),
+    missing: Missing = "error",
+) -> RankingData:
+    """Load the features of query-document pairs, with the ids by which a log names them.
+
+    `name` is a Parquet file, folder or pattern (see `read_features`), a LETOR file, or a data set of which `part` is
+    taken: a folder in LETOR layout, or `synthetic:PRESET`. `columns` are the features (by default every column of
+    numbers), less those to `ignore`; `missing` says what a hole in Parquet is, as in `read_features`. Where a data set
+    has no ids, queries are called `q0`, `q1`, ... and the documents of each `d0`, `d1`, ..., as in a simulated log.
+    """
+    path = Path(name)
+    if str(name).startswith("synthetic:") or (path.is_dir() and next(path.rglob("*.parquet"), None) is None):
+        parts = load_dataset(str(name)).parts
+        if part not in parts:
+            raise UsageError(f"no part is called '{part}'; there are {', '.join(parts)}.")
+        data = parts[part]
+    elif path.is_file() and ".txt" in path.suffixes and path.suffix in (".txt", *COMPRESSED):
+        data = read_letor(path)
+    else:
+        return without_columns(read_features(name, columns=columns, missing=missing), ignore)
+    return with_ids(without_columns(data if columns is None else chosen_columns(data, columns), ignore))
+
+
+def chosen_columns(data: RankingData, names: Sequence[str]) -> RankingData:
+    """Return the data with only these features, in this order."""
+    found = data.feature_names or ()
+    for name in names:
+        if name not in found:
+            raise DataError("there is no such feature.", file=data.source, column=name)
+    chosen = data.features[:, [found.index(name) for name in names]]
+    return replace(data, features=chosen, feature_names=tuple(names), check_finite=False)  # NaN may be let in
+
+
+def without_columns(data: RankingData, names: Collection[str]) -> RankingData:
+    """Return the data without these features; one that is not there is an error."""
+    found = data.feature_names or ()
+    for name in names:
+        if name not in found:
+            raise DataError("there is no such column of numbers to leave out.", file=data.source, column=name)
+    return chosen_columns(data, [name for name in found if name not in names]) if names else data
+
+
+def take_column(data: RankingData, name: str) -> tuple[RankingData, NDArray[np.float32]]:
+    """Return the data without this column, and the column, which must be without holes."""
+    column = chosen_columns(data, [name]).features[:, 0]
+    bad = np.flatnonzero(~np.isfinite(column))
+    if len(bad):
+        row = int(bad[0])
+        query = None if data.query_ids is None else data.query_ids[data.query_of_document[row]]
+        document = None if data.document_ids is None else data.document_ids[row]
+        message = (
+            f"query {query}, document {document}: got {column[row]}, but every document must have one; fill it in."
+        )
+        raise DataError(message, file=data.source, column=name)
+    return without_columns(data, [name]), column
+
+
+def with_ids(data: RankingData) -> RankingData:
+    """Return the data with ids: its own where it has them, else numbers from 0 behind `q` and `d`."""
+    query_ids, document_ids = data.query_ids, data.document_ids
+    if query_ids is None:
+        query_ids = np.char.add("q", np.arange(data.queries).astype(str))
+    if document_ids is None:
+        within = np.arange(data.documents) - np.repeat(data.offsets[:-1], data.lengths)
+        document_ids = np.char.add("d", within.astype(str))
+    return replace(data, query_ids=query_ids, document_ids=document_ids, check_finite=False)

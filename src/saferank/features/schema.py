@@ -1,0 +1,137 @@
+"""Which features a policy reads, and what becomes of them before the scorer sees them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.types.ranking_data import RankingData
+
+Scaling = Literal["per-query", "none"]
+Missing = float | Literal["error"]
+BLOCK = 1 << 16
+"""Rows looked at a time: features may be a memory map larger than memory."""
+
+
+@dataclass(frozen=True)
+class FeatureSchema:
+    """The features of a policy by name, in order, and how raw ones are prepared.
+
+    First a missing value (NaN) is filled with `missing`, or is an error; then, with `log1p`, x becomes
+    sign(x) log(1 + |x|), which tames heavy tails; then features are scaled: `per-query` to [0, 1] over the candidates
+    of the query (a feature constant there becomes 0), or not at all.
+    """
+
+    names: tuple[str, ...]
+    log1p: bool = True
+    scaling: Scaling = "per-query"
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        if not self.names:
+            raise UsageError("a policy needs at least one feature.")
+        twice = [name for place, name in enumerate(self.names) if name in self.names[:place]]
+        if twice:
+            raise UsageError(f"feature '{twice[0]}' is named twice; name each one once.")
+        if self.scaling not in get_args(Scaling):
+            raise UsageError(f"scaling '{self.scaling}' is unknown; choose {' or '.join(get_args(Scaling))}.")
+        if self.missing != "error" and not (isinstance(self.missing, float | int) and math.isfinite(self.missing)):
+            raise UsageError(f"missing={self.missing!r}: must be 'error', or the number that stands for NaN.")
+
+    @classmethod
+    def of(cls, data: RankingData, **settings: Any) -> FeatureSchema:
+        """Return the schema of a policy that learns from these features; nameless ones are called 1, 2, ..."""
+        return cls(feature_names(data), **settings)
+
+    def prepare(self, data: RankingData, *, ignore: Collection[str] = ()) -> RankingData:
+        """Return the features as the scorer reads them. They are found by name, and may stand in another order.
+
+        A feature that is not there is an error, and so is one that the schema does not know, unless it is one to
+        `ignore`: a column that was renamed, or that leaked in, should not go unnoticed. Nameless features must be as
+        many as the schema has, in its order.
+        """
+        chosen = data.features[:, self._columns(data, ignore)]
+        prepared = replace(data, features=self._filled(data, chosen), feature_names=self.names)
+        if self.log1p:
+            prepared = prepared.log1p()
+        return prepared.scaled_per_query() if self.scaling == "per-query" else prepared
+
+    def _columns(self, data: RankingData, ignore: Collection[str]) -> slice | list[int]:
+        found = data.feature_names
+        if found is None:
+            if data.features.shape[1] != len(self.names):
+                message = f"has {data.features.shape[1]} features, but the policy reads {len(self.names)}: "
+                raise DataError(f"{message}{listed(self.names)}.", file=data.source)
+            return slice(None)
+        for name in self.names:
+            if name not in found:
+                message = f"there is no such feature, and the policy reads it; there are {listed(found)}."
+                raise DataError(message, file=data.source, column=name)
+        for name in found:
+            if name not in self.names and name not in ignore:
+                message = "the policy does not know this feature; leave the column out, or ignore it (--ignore)."
+                raise DataError(message, file=data.source, column=name)
+        place = {name: column for column, name in enumerate(found)}
+        return slice(None) if found == self.names else [place[name] for name in self.names]
+
+    def _filled(self, data: RankingData, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        fill = None if self.missing == "error" else np.float32(self.missing)
+        out = features
+        for start in range(0, len(features), BLOCK):
+            block = features[start : start + BLOCK]
+            bad = ~np.isfinite(block)
+            if not bad.any():
+                continue
+            wrong = bad if fill is None else np.isinf(block)
+            if wrong.any():
+                row, column = (int(index) for index in np.argwhere(wrong)[0])
+                self._refuse(data, start + row, column, float(block[row, column]))
+            if out is features:
+                out = features.copy()
+            out[start : start + BLOCK][bad] = fill
+        return out
+
+    def _refuse(self, data: RankingData, row: int, column: int, value: float) -> NoReturn:
+        remedy = (
+            "fill it in, or fit with a number that stands for it (--missing 0)"
+            if math.isnan(value)
+            else "must be finite"
+        )
+        if data.query_ids is not None and data.document_ids is not None:  # in a stream, ids tell more than the row
+            ids = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
+            raise DataError(f"{ids}: got {value}; {remedy}.", file=data.source, column=self.names[column])
+        raise DataError(f"got {value}; {remedy}.", file=data.source, row=row, column=self.names[column])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        names, scaling = list(self.names), self.scaling
+        return {"names": names, "log1p": self.log1p, "scaling": scaling, "missing": self.missing}
+
+    @classmethod
+    def from_json(cls, values: Any) -> FeatureSchema:
+        """Make a schema of what `as_json` returned; anything else is a `ValueError`."""
+        if not isinstance(values, dict) or set(values) != {"names", "log1p", "scaling", "missing"}:
+            raise ValueError("must have names, log1p, scaling and missing, and nothing else")
+        if not isinstance(values["names"], list) or not all(isinstance(name, str) for name in values["names"]):
+            raise ValueError("names must be a list of texts")
+        if not isinstance(values["log1p"], bool):
+            raise ValueError("log1p must be true or false")
+        return cls(**values)
+
+
+def feature_names(data: RankingData) -> tuple[str, ...]:
+    """Return the names of the features; nameless ones are called 1, 2, ... as in LETOR files."""
+    return data.feature_names or tuple(str(column + 1) for column in range(data.features.shape[1]))
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return the names in a row, the first few if there are many."""
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,98 @@
+"""Raw features from a table with named columns: a pandas or Polars DataFrame, or a pyarrow Table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from saferank.engine.errors import DataError
+from saferank.engine.types.ranking_data import RankingData
+
+QUERY = "query_id"
+SOURCE = "the table"
+
+
+def column_names(features: Any) -> list[Any] | None:
+    """Return the names of the columns, or None for an array, and for a table whose columns are only numbered."""
+    names = getattr(features, "column_names", None)  # pyarrow, where `columns` are the values
+    if names is None:
+        names = getattr(features, "columns", None)
+    if names is None or callable(names):
+        return None
+    listed = list(names)
+    return None if listed == list(range(len(listed))) else listed
+
+
+def read_table(table: Any, features: Sequence[str], offsets: ArrayLike | None = None) -> RankingData:
+    """Return these features of the table by name, in this order, whatever other columns there are.
+
+    Without `offsets`, the column `query_id` says which rows are of one query (they must be contiguous); without
+    either, all rows are of one query. A missing value is NaN. Rows in error messages count from 0.
+    """
+    found = column_names(table) or []
+    for name in features:
+        if name not in found:
+            there = ", ".join(str(other) for other in found)
+            message = f"there is no such column, and the policy reads it; there are {there}."
+            raise DataError(message, file=SOURCE, column=name)
+    rows = len(table)
+    if rows == 0:
+        raise DataError("has no row; there is nothing to rank.", file=SOURCE)
+    values = np.empty((rows, len(features)), np.float32)
+    for place, name in enumerate(features):
+        values[:, place] = _numbers(_column(table, name, found), name)
+    if offsets is None and QUERY in found and QUERY not in features:
+        offsets = _query_offsets(_column(table, QUERY, found))
+    elif offsets is None:
+        offsets = [0, rows]
+    return RankingData(values, np.asarray(offsets), feature_names=tuple(features), source=SOURCE, check_finite=False)
+
+
+def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
+    if found.count(name) > 1:
+        raise DataError("two columns have this name; leave one of them out.", file=SOURCE, column=name)
+    values = table[name]
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            column = values
+        elif hasattr(values, "__arrow_c_stream__"):
+            column = pa.chunked_array(values)
+        else:
+            column = pa.chunked_array([pa.array(values)])
+    except pa.ArrowException as error:
+        message = f"holds values of several kinds ({str(error).rstrip('.')}); convert them to one."
+        raise DataError(message, file=SOURCE, column=name) from error
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float32]:
+    kind, types = column.type, pa.types
+    if types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind)):
+        raise DataError(f"holds {kind}, but a feature must hold numbers; convert it.", file=SOURCE, column=name)
+    exact = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")).to_numpy()
+    with np.errstate(over="ignore"):  # becomes infinite, which is an error where features are prepared
+        values: NDArray[np.float32] = exact.astype(np.float32)
+    return values
+
+
+def _query_offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return where the rows of each query begin, and where the last one ends."""
+    absent = pc.is_null(column, nan_is_null=True).to_numpy()
+    if absent.any():
+        message = "got no value, but every row belongs to a query; fill it in, or pass offsets."
+        raise DataError(message, file=SOURCE, row=int(np.flatnonzero(absent)[0]), column=QUERY)
+    encoded = column.combine_chunks().dictionary_encode()  # numbered in the order of first appearance
+    steps = np.diff(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+    back = np.flatnonzero(steps < 0)
+    if len(back):
+        row = int(back[0]) + 1
+        message = f"query {column[row]} comes back after other queries; sort the rows by query."
+        raise DataError(message, file=SOURCE, row=row, column=QUERY)
+    return np.concatenate([[0], np.flatnonzero(steps) + 1, [len(column)]])

@@ -1,0 +1,1 @@
+"""Files that are ours: JSON with a format and a version, written atomically."""

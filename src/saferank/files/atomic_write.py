@@ -1,0 +1,57 @@
+"""What is written appears whole or not at all; whether it can be written is asked before the work, not after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from saferank.engine.errors import UsageError
+
+
+def check_parents(path: Path, kind: str = "file") -> None:
+    """Raise if a file stands where a folder above `path` would have to be; `kind` is what is to be written."""
+    for parent in path.parents:
+        if parent.exists():
+            if not parent.is_dir():
+                raise UsageError(f"{path}: {parent} is a file; name a {kind} in a folder.")
+            return
+
+
+def check_not_read(path: Path, read: Iterable[Path]) -> None:
+    """Raise if `path` is one of the files that are read: it would be replaced by what is made from it."""
+    if path.exists() and any(file.exists() and path.samefile(file) for file in read):
+        raise UsageError(f"--out {path} is what is read; name another file.")
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield the name to write to; the file gets its own name once all is there, and nothing stays after an error."""
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            unfinished.unlink()
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder to write to; it takes the place of an old one once all is there."""
+    unfinished, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{kind}") for kind in ("unfinished", "old"))
+    try:
+        unfinished.mkdir(parents=True)
+        yield unfinished
+        if folder.exists():
+            folder.replace(old)
+        unfinished.replace(folder)
+    finally:
+        if old.exists() and not folder.exists():  # the new one could not be put in its place
+            old.replace(folder)
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,238 @@
+"""The paper's findings, each checked on a table of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.lab.break_even import Match, matches, needed_text, saving_text
+from saferank.lab.results import (
+    DELTA,
+    KNOWN,
+    LABELS,
+    Metric,
+    RunCurve,
+    Runs,
+    Source,
+    aligned,
+    differences,
+    nearest,
+    plain_number,
+    read_results,
+)
+from saferank.lab.significance import SIGNIFICANT, summarise
+
+CLEAR = 0.005
+"""By how much NDCG@5 must differ to do so clearly, in the findings."""
+NEAR = 0.01
+"""How far below the skyline is still near it."""
+SAVING = 0.89
+"""The paper's saving of interactions against exposure IPS."""
+ENOUGH = 5
+"""From so many runs on a test has the power to find a difference that matters."""
+TOO_FEW = "too few runs for a test"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim of the paper, and whether the results bear it out."""
+
+    letter: str
+    claim: str
+    holds: bool | None
+    """None: the results lack what it needs, or leave it open."""
+    evidence: str
+    dataset: str = ""
+
+
+def findings(
+    source: Source, metric: Metric = "ndcg", *, tolerance: float = 1e-3, delta: float = DELTA
+) -> list[Finding]:
+    """Check the paper's claims (a) to (e), and (f) beyond it, on each data set of the results.
+
+    What the words mean: methods are compared run by run, in the runs that all of them have; "clearly below" is by more
+    than `CLEAR` = 0.005, and, from `ENOUGH` = 5 runs on, significantly so (p < 0.01); "near the skyline" is no
+    more than `NEAR` = 0.01 below it; N = 400 and N = 10^9 are the nearest points of the grid within a factor of 2;
+    small N is up to 1,000, large N from 10^7; `tolerance` as in `matches`.
+    """
+    results = read_results(source, metric)
+    found = []
+    for dataset in results.datasets:
+        curves = {method: results.run_curve(dataset, method, delta) for method in LABELS}
+        needed = {
+            within: [m for m in matches(source, metric, tolerance=within, delta=delta) if m.dataset == dataset]
+            for within in (tolerance, CLEAR)
+        }
+        ablation = {d: results.runs[dataset, "exposure-crm", d] for d in results.deltas(dataset, "exposure-crm")}
+        checks = {
+            "a": (
+                "at N = 400 exposure CRM is within 0.005 of the logging policy, exposure IPS clearly below",
+                _safe(curves),
+            ),
+            "b": (
+                "exposure CRM needs at least 89% fewer interactions than exposure IPS to match the logging policy",
+                _sooner(needed),
+            ),
+            "c": (
+                "at N = 10⁹ exposure CRM and IPS differ by less than 0.002 and stand near the skyline",
+                _converged(curves),
+            ),
+            "d": ("naive and action-based methods stay clearly below both at N = 10⁹", _others_below(curves)),
+            "e": (
+                "smaller delta keeps exposure CRM nearer to the logging policy at small N, with no loss at large N",
+                _ablated(ablation, curves),
+            ),
+            "f": (
+                "with the logging policy known, exposure CRM never falls more than 0.002 below it from N = 100 up",
+                _never_below(curves),
+            ),
+        }
+        for letter, (claim, (holds, evidence)) in checks.items():
+            found.append(Finding(letter, claim, holds, evidence, dataset))
+    return found
+
+
+Verdict = tuple[bool | None, str]
+
+
+def _lacks(*what: str) -> Verdict:
+    return None, f"the results lack {', '.join(what)}"
+
+
+def _at(
+    curves: dict[str, RunCurve], methods: Iterable[str], n: float
+) -> tuple[dict[str, NDArray[np.float64]], int, list[str]]:
+    """Return each method's values at the point of the grid nearest to N, that point, and what is missing.
+
+    The values are those of the runs that all methods have, in the same order.
+    """
+    grid = {point for method in methods for point in curves[method]}
+    at = nearest(grid, n, factor=2.0)
+    runs: dict[str, Runs] = {m: curves[m].get(0 if m in ("logging", "skyline") else at or -1, {}) for m in methods}
+    lacking = [m if m in ("logging", "skyline") else f"{m} at N = {plain_number(n)}" for m in runs if not runs[m]]
+    values = dict(zip(runs, aligned(*runs.values()), strict=True))
+    if not lacking and not all(len(of) for of in values.values()):
+        lacking = [f"a run at N = {plain_number(n)} of all of {', '.join(runs)}"]
+    return values, at or 0, lacking
+
+
+def _numbers(values: dict[str, NDArray[np.float64]], n: int) -> str:
+    parts = []
+    for method, of in values.items():
+        deviation = f" (sd {of.std(ddof=1):.4f})" if len(of) > 1 else ""
+        parts.append(f"{method} {of.mean():.4f}{deviation}")
+    runs = min(len(of) for of in values.values())
+    return f"N = {plain_number(n)}, {'one run' if runs == 1 else f'{runs} runs'}: {', '.join(parts)}"
+
+
+def _clearly_below(values: NDArray[np.float64], reference: NDArray[np.float64]) -> tuple[bool, bool]:
+    """Whether it is, run by run; and whether the gap alone says so, for want of runs.
+
+    The paired t-test finds p < 0.01 exactly where the 99% confidence interval of the mean difference leaves out 0.
+    """
+    gaps = values - reference
+    below = bool(gaps.mean() < -CLEAR)
+    significant = summarise(gaps, level=1.0 - SIGNIFICANT).high < 0
+    by_gap_alone = below and not significant and len(gaps) < ENOUGH
+    return below and (significant or by_gap_alone), by_gap_alone
+
+
+def _safe(curves: dict[str, RunCurve]) -> Verdict:
+    values, n, lacking = _at(curves, ("logging", "exposure-crm", "exposure-ips"), 400)
+    if lacking:
+        return _lacks(*lacking)
+    crm, ips = (float((values[m] - values["logging"]).mean()) for m in ("exposure-crm", "exposure-ips"))
+    below, by_gap_alone = _clearly_below(values["exposure-ips"], values["logging"])
+    tail = f"; {TOO_FEW}" if by_gap_alone else ""
+    return abs(crm) <= 0.005 and below, f"{_numbers(values, n)}; against logging CRM {crm:+.4f}, IPS {ips:+.4f}{tail}"
+
+
+def _sooner(needed: dict[float, list[Match]]) -> Verdict:
+    """Decide by the first tolerance; the other shows how much the answer hangs on it."""
+    verdicts: list[bool | None] = []
+    texts = []
+    for tolerance, found in needed.items():
+        by_method = {match.method: match for match in found}
+        if "exposure-crm" not in by_method or "exposure-ips" not in by_method:
+            return _lacks("logging, exposure-crm or exposure-ips")
+        crm, ips = by_method["exposure-crm"], by_method["exposure-ips"]
+        texts.append(
+            f"to within {tolerance:g} CRM {needed_text(crm)}, IPS {needed_text(ips)}, saving {saving_text(crm)}"
+        )
+        enough = crm.saving is not None and crm.saving >= SAVING
+        # Could still be enough: the grid only bounds the saving, or both cross beyond the same end of it.
+        undecided = not enough and (crm.at_least or crm.when == ips.when != "at")
+        verdicts.append(None if undecided else enough)
+    return verdicts[0], "; ".join(texts)
+
+
+def _converged(curves: dict[str, RunCurve]) -> Verdict:
+    values, n, lacking = _at(curves, ("skyline", "exposure-crm", "exposure-ips"), 1e9)
+    if lacking:
+        return _lacks(*lacking)
+    crm, ips = (float((values[m] - values["skyline"]).mean()) for m in ("exposure-crm", "exposure-ips"))
+    holds = abs(crm - ips) < 0.002 and min(crm, ips) >= -NEAR
+    gaps = f"CRM - IPS {crm - ips:+.4f}, against the skyline CRM {crm:+.4f}, IPS {ips:+.4f}"
+    return holds, f"{_numbers(values, n)}; {gaps}"
+
+
+def _others_below(curves: dict[str, RunCurve]) -> Verdict:
+    others, both = ("naive", "action-ips", "action-crm"), ("exposure-ips", "exposure-crm")
+    values, n, lacking = _at(curves, (*others, *both), 1e9)
+    if lacking:
+        return _lacks(*lacking)
+    found = {(m, reference): _clearly_below(values[m], values[reference]) for m in others for reference in both}
+    above = [m for m in others if not all(found[m, reference][0] for reference in both)]
+    tail = f"; not clearly below: {', '.join(above)}" if above else ""
+    tail += f"; {TOO_FEW}" if any(by_gap_alone for _, by_gap_alone in found.values()) else ""
+    return not above, _numbers(values, n) + tail
+
+
+def _ablated(ablation: dict[float, RunCurve], curves: dict[str, RunCurve]) -> Verdict:
+    """Distance to logging, averaged over small N, never grows by more than 0.001 from a delta to the next smaller."""
+    deltas = sorted((d for d in ablation if d > 0), reverse=True)
+    logging = curves["logging"].get(0)
+    if logging is None or len(deltas) < 2:
+        return _lacks(*["logging"] * (logging is None), *["exposure-crm with several deltas"] * (len(deltas) < 2))
+    shared = sorted(set.intersection(*(set(ablation[d]) for d in deltas)))
+    values = {n: aligned(logging, *(ablation[d][n] for d in deltas)) for n in shared}
+    common = [n for n, of in values.items() if len(of[0])]
+    small, large = [n for n in common if n <= 1_000], [n for n in common if n >= 1e7]
+    if not small or not large:
+        return _lacks(*["small N (up to 1,000)"] * (not small), *["large N (from 10⁷)"] * (not large), "for all deltas")
+    means = {n: [float(of.mean()) for of in values[n]] for n in common}  # logging first
+    gaps = [float(np.mean([abs(means[n][i] - means[n][0]) for n in small])) for i in range(1, len(deltas) + 1)]
+    ends = means[large[-1]][1:]
+    nearer = all(b <= a + 0.001 for a, b in pairwise(gaps)) and gaps[-1] < gaps[0]
+    no_loss = all(end >= ends[0] - 0.002 for end in ends)
+    listed = ", ".join(f"{d:g}: {gap:.4f}" for d, gap in zip(deltas, gaps, strict=True))
+    at_end = ", ".join(f"{d:g}: {end:.4f}" for d, end in zip(deltas, ends, strict=True))
+    evidence = f"mean distance to logging at N ≤ {plain_number(small[-1])} by delta {listed}"
+    return nearer and no_loss, f"{evidence}; at N = {plain_number(large[-1])} {at_end}"
+
+
+def _never_below(curves: dict[str, RunCurve]) -> Verdict:
+    logging, known = curves["logging"].get(0), {n: runs for n, runs in curves[KNOWN].items() if n >= 100}
+    if logging is None or not known:
+        return _lacks(*["logging"] * (logging is None), *[KNOWN] * (not known))
+    by_run = {n: differences(runs, logging) for n, runs in known.items() if runs.keys() & logging}
+    if not by_run:
+        return _lacks(f"a run of both logging and {KNOWN}")
+    gaps = {n: float(of.mean()) for n, of in by_run.items()}
+    worst = min(gaps, key=lambda n: gaps[n])
+    single = min(float(of.min()) for of in by_run.values())
+    evidence = f"lowest mean {gaps[worst]:+.4f} against logging, at N = {plain_number(worst)} of {len(gaps)} from "
+    evidence += f"{plain_number(min(gaps))} to {plain_number(max(gaps))}; lowest single run {single:+.4f}"
+    return gaps[worst] >= -0.002, evidence
+
+
+def findings_markdown(found: Iterable[Finding]) -> str:
+    """Return the findings as a table in Markdown."""
+    answer = {True: "yes", False: "**no**", None: "undecided"}
+    lines = ["| | data set | claim | holds | evidence |", "|---|---|---|---|---|"]
+    lines += [f"| ({f.letter}) | {f.dataset} | {f.claim} | {answer[f.holds]} | {f.evidence} |" for f in found]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,278 @@
+"""The paper's experiment: every method at every number of interactions, several runs, in parallel, resumable."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from saferank import __version__
+from saferank.datasets.dataset import Dataset, load_dataset
+from saferank.engine.errors import SaferankError, UsageError
+from saferank.engine.objectives.exposure_crm import Bound
+from saferank.engine.ragged import core_count
+from saferank.files.atomic_write import whole_file
+from saferank.lab.methods import METHODS, MethodSettings, evaluate, learn, simulate_logs
+from saferank.lab.shared_arrays import load_prepared, save_prepared
+from saferank.lab.world import make_world, prepare
+from saferank.learning.training_loop import TrainingSettings
+from saferank.policy.scorers import SCORERS
+
+CRM = ("action-crm", "exposure-crm", "exposure-crm-known")
+ABLATION = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
+SCHEMA = pa.schema(
+    [
+        ("dataset", pa.string()),
+        ("method", pa.string()),
+        ("interactions", pa.int64()),
+        ("delta", pa.float64()),
+        ("run", pa.int64()),
+        ("ndcg", pa.float64()),
+        ("ndcg_by_score", pa.float64()),
+        ("seconds", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run: all that the results depend on."""
+
+    dataset: str
+    methods: tuple[str, ...]
+    interactions: tuple[int, ...]
+    runs: int = 10
+    delta: float = 0.01
+    ablation: bool = False
+    """Also both CRM methods at the values of delta in ABLATION."""
+    scorer: str = "mlp"
+    bound: Bound = "paper"
+    fraction: float = 0.03
+    """Share of the training queries whose labels the logging policy is trained on."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Changes to the defaults of TrainingSettings."""
+
+    def __post_init__(self) -> None:
+        for what, given, choice in (
+            ("method", self.methods, (*METHODS, "exposure-crm-known")),
+            ("scorer", (self.scorer,), SCORERS),
+            ("bound", (self.bound,), ("paper", "proven")),
+        ):
+            if unknown := [name for name in given if name not in choice]:
+                raise UsageError(f"unknown {what} {', '.join(unknown)}; choose from: {', '.join(choice)}.")
+        if not set(self.methods) - {"logging", "skyline"}:
+            raise UsageError("logging and skyline learn from no clicks; add a method that does, or choose all.")
+        if self.ablation and "exposure-crm" not in self.methods:
+            raise UsageError("the ablation varies the delta of exposure-crm; add it to the methods.")
+        if not 0 < self.delta < 1:
+            raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {self.delta}.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What results must have in common to stand in one table; methods, N and runs may be added to it."""
+        extendable = ("methods", "interactions", "runs", "delta", "ablation")
+        return {name: value for name, value in asdict(self).items() if name not in extendable}
+
+    def jobs(self) -> list[Job]:
+        """Return the jobs, run after run, the cheap ones first."""
+        found: dict[Job, None] = {}
+        for run in range(self.runs):
+            for method in [m for m in self.methods if m in ("logging", "skyline")]:
+                found[Job(method, 0, None, run)] = None
+            for interactions in self.interactions:
+                for method in [m for m in self.methods if m not in ("logging", "skyline")]:
+                    deltas = [self.delta] if method in CRM else [None]
+                    if self.ablation and method in CRM[:2]:
+                        deltas = list(dict.fromkeys([*deltas, *ABLATION]))
+                    found |= {Job(method, interactions, delta, run): None for delta in deltas}
+        return list(found)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One policy to learn and measure."""
+
+    method: str
+    interactions: int
+    delta: float | None
+    run: int
+
+    def __str__(self) -> str:
+        delta = "" if self.delta is None else f" delta {self.delta:g}"
+        return f"{self.method} N={self.interactions:.0e}{delta} run {self.run}" if self.interactions else self.method
+
+
+def parse_interactions(text: str) -> tuple[int, ...]:
+    """Read `1e2:1e9:25` (so many log-spaced points) or `400,1e6` (those)."""
+    try:
+        if ":" in text:
+            first, last, count = text.split(":")
+            points = np.geomspace(float(first), float(last), int(count))
+        else:
+            points = np.array([float(part) for part in text.split(",")])
+    except ValueError:
+        points = np.array([])
+    if len(points) == 0 or not np.all((points >= 1) & (points <= 1e15)):
+        raise UsageError(f"interactions {text!r} cannot be read; write 1e2:1e9:25 (log-spaced) or 400,1e6.")
+    return tuple(dict.fromkeys(round(point) for point in points))
+
+
+def reproduce(
+    plan: Plan,
+    folder: Path,
+    *,
+    jobs: int = 0,
+    progress: Callable[[int, int, list[str]], None] | None = None,
+) -> Path:
+    """Run what is left of the plan and return the path of results.parquet, which grows as results come.
+
+    Results of the same data, scorer, bound and training are added to; a folder of others is refused.
+    `progress(done, all, running)` is called at each change.
+    """
+    results, manifest = folder / "results.parquet", folder / "manifest.json"
+    described: dict[str, Any] = {"plan": asdict(plan), "settings": plan.settings, "version": __version__}
+    rows: list[dict[str, Any]] = []
+    seconds = 0.0
+    if results.exists():
+        known = json.loads(manifest.read_text())
+        if [known["settings"], known["version"]] != [described["settings"], __version__]:
+            raise UsageError(f"{folder} holds results of other settings; choose another --out, or remove it.")
+        seconds = known["seconds"]
+        rows = pq.read_table(results).to_pylist()
+    have = {(row["method"], row["interactions"], row["delta"], row["run"]) for row in rows}
+    everything = plan.jobs()
+    todo = [job for job in everything if (job.method, job.interactions, job.delta, job.run) not in have]
+    described["jobs"] = jobs or core_count()
+    dataset = prepare(load_dataset(plan.dataset)) if todo else None
+    folder.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    if dataset is not None:
+        for row in _run(plan, dataset, todo, folder, described["jobs"], len(everything), progress):
+            rows.append(row)
+            _write_table(results, rows)
+            described["seconds"] = seconds + time.perf_counter() - started
+            _write_text(manifest, json.dumps(described, indent=2))
+    return results
+
+
+def _run(
+    plan: Plan,
+    dataset: Dataset,
+    todo: list[Job],
+    folder: Path,
+    workers: int,
+    total: int,
+    progress: Callable[[int, int, list[str]], None] | None,
+) -> Iterator[dict[str, Any]]:
+    for left_over in folder.glob("data-*"):  # of a run that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="data-") as scratch:
+        save_prepared(dataset, Path(scratch))
+        pool = ProcessPoolExecutor(
+            min(workers, len(todo)),
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(plan, scratch, str(folder)),
+        )
+        running: dict[Future[dict[str, Any]], Job] = {}
+        queue = iter(todo)
+        done = total - len(todo)
+        try:
+            while True:
+                while len(running) < workers and (job := next(queue, None)) is not None:
+                    running[pool.submit(_work, job)] = job
+                if progress is not None:
+                    progress(done, total, [str(job) for job in running.values()])
+                if not running:
+                    break
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[future]
+                    done += 1
+                    yield future.result()
+        except BrokenProcessPool:
+            raise SaferankError("a worker process died, most likely for want of memory; try --jobs 1.") from None
+        finally:
+            for process in list(pool._processes.values()):  # what they were at is started anew another time
+                process.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+_worker: dict[str, Any] = {}
+
+
+def _start_worker(plan: Plan, data: str, folder: str) -> None:
+    import signal
+
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    os.environ["SAFERANK_THREADS"] = "1"
+    torch.set_num_threads(1)
+    _worker.update(plan=plan, data=Path(data), folder=Path(folder))
+
+
+@lru_cache(maxsize=1)
+def _dataset() -> Any:
+    return load_prepared(_worker["plan"].dataset, _worker["data"])
+
+
+@lru_cache(maxsize=1)
+def _world(run: int) -> Any:
+    plan: Plan = _worker["plan"]
+    saved = _worker["folder"] / "logging" / f"run-{run}.safetensors"
+    return make_world(_dataset(), seed=run, scorer=plan.scorer, fraction=plan.fraction, saved=saved)
+
+
+@lru_cache(maxsize=1)
+def _logs(run: int, interactions: int) -> Any:
+    return simulate_logs(_world(run), interactions, run)
+
+
+def _work(job: Job) -> dict[str, Any]:
+    plan: Plan = _worker["plan"]
+    started = time.perf_counter()
+    known = job.method.endswith("-known")
+    settings = MethodSettings(
+        delta=plan.delta if job.delta is None else job.delta,
+        bound=plan.bound,
+        known_logging_policy=known,
+        scorer=plan.scorer,
+    )
+    world = _world(job.run)
+    logs = _logs(job.run, job.interactions) if job.interactions else None
+    training = TrainingSettings(**plan.training)
+    checkpoint = _worker["folder"] / "running" / f"{job}.safetensors".replace(" ", "-")
+    scorer = learn(job.method.removesuffix("-known"), world, logs, job.run, settings, training, checkpoint=checkpoint)
+    checkpoint.unlink(missing_ok=True)
+    ndcg, by_score = evaluate(scorer, world.test)
+    return {
+        "dataset": plan.dataset,
+        **asdict(job),
+        "ndcg": ndcg,
+        "ndcg_by_score": by_score,
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    with whole_file(path) as unfinished:
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), unfinished)
+
+
+def _write_text(path: Path, text: str) -> None:
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text + "\n", encoding="utf-8")

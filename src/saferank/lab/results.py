@@ -1,0 +1,152 @@
+"""results.parquet, read and checked: one metric by data set, method, delta and number of interactions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from saferank.engine.errors import DataError, UsageError
+
+Metric = Literal["ndcg", "ndcg_by_score"]
+Source: TypeAlias = pa.Table | Path | str
+Runs: TypeAlias = dict[int, float]
+"""Run -> its metric, in rising order."""
+Curve: TypeAlias = dict[int, NDArray[np.float64]]
+"""Number of interactions -> the metric of each run, in rising order."""
+RunCurve: TypeAlias = dict[int, Runs]
+"""A curve that still knows which run is which: methods are compared run by run, see `aligned`."""
+
+KNOWN = "exposure-crm-known"
+LABELS = {
+    "logging": "Logging",
+    "skyline": "Skyline",
+    "naive": "Naive",
+    "action-ips": "Action IPS",
+    "action-crm": "Action CRM",
+    "exposure-ips": "Exposure IPS",
+    "exposure-crm": "Exposure CRM",
+    KNOWN: "Exposure CRM, logging policy known",
+}
+"""The methods in the paper's order."""
+DELTA = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """One metric of results.parquet, by data set, method, delta and number of interactions."""
+
+    metric: Metric
+    runs: dict[tuple[str, str, float], RunCurve]
+    """(dataset, method, delta) -> curve; delta is NaN-free: 0 stands for a method that has none."""
+
+    @cached_property
+    def values(self) -> dict[tuple[str, str, float], Curve]:
+        """The same without the names of the runs."""
+        return {key: _values(curve) for key, curve in self.runs.items()}
+
+    @property
+    def datasets(self) -> list[str]:
+        """Names of the data sets, as they first appear."""
+        return list(dict.fromkeys(dataset for dataset, _, _ in self.runs))
+
+    def deltas(self, dataset: str, method: str) -> list[float]:
+        """The method's values of delta, falling."""
+        return sorted((d for name, of, d in self.runs if (name, of) == (dataset, method)), reverse=True)
+
+    def curve(self, dataset: str, method: str, delta: float = DELTA) -> Curve:
+        """The method's runs at each N; for a method with several deltas those of the one nearest to `delta`."""
+        return _values(self.run_curve(dataset, method, delta))
+
+    def run_curve(self, dataset: str, method: str, delta: float = DELTA) -> RunCurve:
+        """The same as `curve`, with the names of the runs."""
+        deltas = self.deltas(dataset, method)
+        if not deltas:
+            return {}
+        return self.runs[dataset, method, min(deltas, key=lambda d: abs(math.log(max(d, 1e-300) / delta)))]
+
+    def constant(self, dataset: str, method: str) -> NDArray[np.float64]:
+        """The runs of a method that learns from no clicks (logging, skyline); empty if there are none."""
+        return self.curve(dataset, method).get(0, np.empty(0))
+
+
+def read_results(source: Source, metric: Metric = "ndcg") -> Results:
+    """Read results.parquet, or take the same as a pyarrow table, and check it."""
+    if metric not in ("ndcg", "ndcg_by_score"):
+        raise UsageError(f"metric={metric!r} is unknown; choose 'ndcg' or 'ndcg_by_score'.")
+    file = None if isinstance(source, pa.Table) else source
+    table = source if isinstance(source, pa.Table) else pq.read_table(source)
+    names = ("dataset", "method", "interactions", "delta", "run", metric)
+    for name in names:
+        if name not in table.column_names:
+            raise DataError("the column is missing; was this written by `saferank reproduce`?", file=file, column=name)
+    runs: dict[tuple[str, str, float], RunCurve] = {}
+    for row, (dataset, method, interactions, delta, run, value) in enumerate(
+        zip(*(table.column(name).to_pylist() for name in names), strict=True)
+    ):
+        if method not in LABELS:
+            raise DataError(f"got {method!r}, choose from: {', '.join(LABELS)}.", file=file, row=row, column="method")
+        if value is None or not math.isfinite(value):
+            raise DataError(f"got {value}, but every run has a value.", file=file, row=row, column=metric)
+        has_none = delta is None or math.isnan(delta)
+        cell = runs.setdefault((dataset, method, 0.0 if has_none else delta), {}).setdefault(interactions, {})
+        if run in cell:
+            raise DataError(f"run {run} of {method} at N = {interactions} is there twice.", file=file, row=row)
+        cell[run] = value
+    ordered = {key: {n: dict(sorted(curve[n].items())) for n in sorted(curve)} for key, curve in runs.items()}
+    return Results(metric, ordered)
+
+
+def _values(curve: RunCurve) -> Curve:
+    return {n: np.array(list(runs.values())) for n, runs in curve.items()}
+
+
+def aligned(*samples: Runs) -> list[NDArray[np.float64]]:
+    """The values of those runs that all samples have, in the same order: to be compared run by run.
+
+    Each run has a logging policy of its own, which moves all methods of that run together.
+    """
+    common = sorted(set.intersection(*(set(runs) for runs in samples)))
+    return [np.array([runs[run] for run in common], dtype=np.float64) for runs in samples]
+
+
+def differences(runs: Runs, reference: Runs) -> NDArray[np.float64]:
+    """How far above the reference each run is that both have."""
+    values, base = aligned(runs, reference)
+    return values - base
+
+
+def nearest(grid: Iterable[int], interactions: float, *, factor: float = math.inf) -> int | None:
+    """The point of the grid nearest to `interactions` on a log scale; None if none lies within the factor."""
+    candidates = [n for n in grid if n > 0 and abs(math.log(n / interactions)) <= math.log(factor)]
+    return min(candidates, key=lambda n: abs(math.log(n / interactions)), default=None)
+
+
+def plain_number(n: float) -> str:
+    """400, 9,500, 4·10⁷, 3.8·10⁸: two digits from ten thousand up."""
+    if n < 9_999.5:
+        return f"{n:,.0f}"
+    mantissa, exponent = _scientific(n)
+    power = "10" + exponent.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if mantissa == "1" else f"{mantissa}·{power}"
+
+
+def latex_number(n: float) -> str:
+    r"""400, 4 \cdot 10^{7}: for math mode."""
+    if n < 9_999.5:
+        return f"{n:.0f}"
+    mantissa, exponent = _scientific(n)
+    return f"10^{{{exponent}}}" if mantissa == "1" else rf"{mantissa} \cdot 10^{{{exponent}}}"
+
+
+def _scientific(n: float) -> tuple[str, str]:
+    mantissa, exponent = f"{n:.1e}".split("e")
+    return mantissa.removesuffix(".0"), str(int(exponent))

@@ -1,0 +1,61 @@
+"""Policies side by side on the clicks that chose among them. A means to look at them, not a certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.engine.objectives.exposure_crm import Bound, exposure_crm
+from saferank.learning.learn_from_log import LoggedParts
+
+
+@dataclass(frozen=True)
+class ComparedPolicy:
+    """One line of the table."""
+
+    name: str
+    estimate: float
+    """Clicks per interaction, estimated on the validation part."""
+    lower_bound: float
+    """The estimate minus its risk."""
+    divergence: float
+    """d2: how far its exposure is from that of the logging policy, which itself has 1."""
+    never_shown: float
+    """Share of its exposure on documents that the log never shows."""
+
+
+def compare(
+    name: str, exposure: NDArray[np.float64], parts: LoggedParts, *, delta: float, bound: Bound
+) -> ComparedPolicy:
+    """Look at a policy with this exposure on the validation part; nothing is clipped, and there is no floor.
+
+        estimate    = (1/N) sum_q sum_d rho(d) clicks_q(d) / rho_0(d)
+        lower bound = estimate - sqrt( c (Z/N) ((1-delta)/delta) d2 )
+        d2          = (1/N) sum_q (N_q / Z_q) sum_d rho(d)^2 / rho_0(d)
+
+    All sums go over the documents with rho_0(d) > 0. A document that the log never shows makes the divergence of any
+    policy that may show it infinite; but no document has fewer than 0 clicks, so the utility is at least that of the
+    others, and a lower bound on theirs is one on the whole. What it leaves out is told by `never_shown`.
+
+    With the exposure of the logging policy itself the estimate is its click rate. The bound is that of a policy fixed
+    before the data was seen: this part chose the epoch, and may choose the method, so it is not a certificate.
+    """
+    log, shown = parts.validation, parts.logging_exposure > 0
+    logging_exposure = np.where(shown, parts.logging_exposure, np.inf)  # never shown: no clicks, no divergence
+    objective = exposure_crm(log, logging_exposure, parts.examination, delta=delta, bound=bound, floor=0.0)
+    estimate = objective.estimate(exposure)
+    issued = log.interactions[log.query_of_document] / log.total_interactions
+    ranks = np.minimum(np.diff(log.offsets), len(parts.examination))
+    total_examination = np.cumsum(parts.examination)[ranks - 1][log.query_of_document]
+    ratio = exposure / np.where(total_examination > 0, total_examination, np.inf) / logging_exposure
+    seen = issued * exposure
+    return ComparedPolicy(
+        name=name,
+        estimate=estimate,
+        lower_bound=estimate - math.sqrt(objective.squared_risk(exposure)),
+        divergence=float(seen @ ratio),
+        never_shown=float(seen[~parts.ever_shown].sum() / max(seen.sum(), 1e-300)),
+    )

@@ -1,0 +1,1 @@
+"""From wherever a click log lies to its counts."""

@@ -1,0 +1,257 @@
+"""A click log after the group-by: a few tables and a manifest, in memory or as a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.types.click_patterns import ClickPatterns
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
+from saferank.files.atomic_write import whole_folder
+from saferank.files.json_format import FileFormat
+
+FORMAT = FileFormat("saferank-statistics", 2, "aggregate", "aggregate the log again")
+PARTS = ("train", "validation", "certify")
+SCHEMAS = {
+    "impressions": pa.schema(
+        [
+            ("part", pa.string()),
+            ("period", pa.int32()),
+            ("query_id", pa.string()),
+            ("document_id", pa.string()),
+            ("position", pa.int32()),
+            ("shown", pa.int64()),
+            ("clicked", pa.int64()),
+        ]
+    ),
+    "patterns": pa.schema(
+        [
+            ("part", pa.string()),
+            ("period", pa.int32()),
+            ("segment", pa.string()),
+            ("unit", pa.string()),
+            ("query_id", pa.string()),
+            ("clicked", pa.list_(pa.string())),
+            ("rewards", pa.list_(pa.float64())),
+            ("interactions", pa.int64()),
+        ]
+    ),
+    "rankings": pa.schema(
+        [
+            ("part", pa.string()),
+            ("query_id", pa.string()),
+            ("ranking", pa.list_(pa.string())),
+            ("clicked", pa.list_(pa.string())),
+            ("interactions", pa.int64()),
+        ]
+    ),
+    "sample": pa.schema(
+        [
+            ("part", pa.string()),
+            ("period", pa.int32()),
+            ("unit", pa.string()),
+            ("impression", pa.int64()),
+            ("query_id", pa.string()),
+            ("document_id", pa.string()),
+            ("position", pa.int32()),
+            ("click", pa.int8()),
+        ]
+    ),
+}
+"""Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click; `rewards`
+are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
+everywhere in a log without timestamps; `unit` is null unless the log was aggregated with one."""
+OPTIONAL_TABLES = ("rankings", "sample")
+
+
+@dataclass(frozen=True, eq=False)
+class AggregatedLog:
+    """What every later step needs of a log. Its size is that of the pairs that were shown, not of the log.
+
+    `impressions`: how often each (query, document, position) was shown and clicked. `patterns`: how often each set
+    of documents was clicked together. `rankings` (None unless asked for): how often each whole ranking was shown.
+    `sample`: all rows of a bounded number of impressions, drawn by the hash of their ids. Each row belongs to one part
+    (`train`, `validation` or `certify`) and one period (see `periods`).
+    """
+
+    impressions: pa.Table
+    patterns: pa.Table
+    manifest: dict[str, Any]
+    """Where it came from, and how it was cut and split."""
+    rankings: pa.Table | None = None
+    sample: pa.Table | None = None
+
+    @property
+    def periods(self) -> list[tuple[str, str]]:
+        """First and last moment of each period (a day, or shorter if the log is short); empty without timestamps."""
+        return [(str(first), str(last)) for first, last in self.manifest.get("periods") or []]
+
+    @property
+    def cutoff(self) -> int:
+        """Number of ranks that were counted."""
+        return int(self.manifest["cutoff"])
+
+    @property
+    def source(self) -> str:
+        """The log that was aggregated."""
+        return str(self.manifest["source"])
+
+    def statistics(self, parts: str | Iterable[str], data: RankingData) -> LogStatistics:
+        """Return the counts of the given parts, in the order of the queries and documents of `data`.
+
+        Pairs that `data` does not have are left out; `missing_pairs` tells them.
+        """
+        rows = _of_parts(self.impressions, parts)
+        place = Places(data).of_pairs(rows["query_id"], rows["document_id"])
+        known = place >= 0
+        rank = rows["position"].to_numpy()[known].astype(np.int64) - 1
+        shown, clicked = (np.zeros((data.documents, self.cutoff), np.int64) for _ in range(2))
+        for counts, name in ((shown, "shown"), (clicked, "clicked")):
+            np.add.at(counts, (place[known], rank), rows[name].to_numpy()[known])
+        patterns = _of_parts(self.patterns, parts)
+        query = Places(data).of_queries(patterns["query_id"])
+        interactions = np.zeros(data.queries, np.int64)
+        np.add.at(interactions, query[query >= 0], patterns["interactions"].to_numpy()[query >= 0])
+        return LogStatistics(data.offsets, interactions, shown, clicked)
+
+    def click_patterns(self, parts: str | Iterable[str], data: RankingData) -> ClickPatterns:
+        """Return the patterns of the given parts; queries and clicked documents that `data` lacks are left out."""
+        rows = _of_parts(self.patterns, parts)
+        places = Places(data)
+        query = places.of_queries(rows["query_id"])
+        rows, query = rows.filter(pa.array(query >= 0)), query[query >= 0]
+        clicked = rows["clicked"].combine_chunks()
+        lengths = pc.list_value_length(clicked).to_numpy(zero_copy_only=False).astype(np.int64)
+        owner = np.repeat(np.arange(len(rows)), lengths)
+        place = places.of_pairs(rows["query_id"].take(pa.array(owner)), clicked.flatten())
+        known = place >= 0
+        kept = np.bincount(owner[known], minlength=len(rows))
+        segment, unit = rows["segment"], rows["unit"]
+        rewards = None
+        if rows["rewards"].null_count < len(rows):
+            rewards = rows["rewards"].combine_chunks().flatten().to_numpy(zero_copy_only=False)[known]
+        return ClickPatterns(
+            query=query,
+            bounds=np.concatenate([[0], np.cumsum(kept)]),
+            documents=place[known],
+            interactions=rows["interactions"].to_numpy(),
+            segment=None if segment.null_count == len(rows) else np.array(segment.fill_null("").to_pylist(), np.str_),
+            period=rows["period"].to_numpy().astype(np.int64),
+            unit=None
+            if unit.null_count == len(rows)
+            else unit.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64),
+            rewards=rewards,
+        )
+
+    def missing_pairs(self, data: RankingData) -> pa.Table:
+        """Return the shown (query, document) pairs that `data` does not have, each with how often it was shown."""
+        place = Places(data).of_pairs(self.impressions["query_id"], self.impressions["document_id"])
+        missing = self.impressions.filter(pa.array(place < 0))
+        return missing.group_by(["query_id", "document_id"]).aggregate([("shown", "sum")])
+
+    def write(self, folder: str | Path) -> None:
+        """Write the folder, whole or not at all; one that an earlier call wrote is replaced."""
+        folder = Path(folder)
+        if folder.exists() and not is_aggregated(folder):
+            raise UsageError(f"{folder} is there already, and is no folder of statistics; name another.")
+        with whole_folder(folder) as unfinished:
+            for name in SCHEMAS:
+                table = getattr(self, name)
+                if table is not None:
+                    pq.write_table(table, unfinished / f"{name}.parquet", compression="zstd")
+            (unfinished / "manifest.json").write_text(json.dumps(FORMAT.marked(self.manifest), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, folder: str | Path) -> AggregatedLog:
+        """Read what `write` wrote."""
+        folder = Path(folder)
+        manifest = FORMAT.read(folder / "manifest.json")
+        tables: dict[str, pa.Table] = {}
+        for name, schema in SCHEMAS.items():
+            file = folder / f"{name}.parquet"
+            if name in OPTIONAL_TABLES and not file.exists():
+                continue
+            try:
+                table = pq.read_table(file, partitioning=None)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise DataError(f"cannot be read ({error}); aggregate the log again.", file=file) from error
+            if table.schema.names != schema.names:
+                raise DataError(f"has other columns than {', '.join(schema.names)}; aggregate again.", file=file)
+            tables[name] = table.cast(schema)
+        log = cls(**tables, manifest=manifest)
+        log.check()
+        return log
+
+    def check(self) -> None:
+        """Raise if the manifest and the tables do not fit together."""
+        for name in ("cutoff", "source"):
+            if name not in self.manifest:
+                raise DataError(
+                    f"the manifest has no '{name}'; aggregate the log again.", file=self.manifest.get("source")
+                )
+        for column, table, most in (
+            ("period", self.impressions, max(len(self.periods), 1) - 1),
+            ("period", self.patterns, max(len(self.periods), 1) - 1),
+            ("position", self.impressions, self.cutoff),
+        ):
+            highest = pc.max(table[column]).as_py()
+            if highest is not None and highest > most:
+                message = f"got {highest}, but the manifest has {most} at most; aggregate the log again."
+                raise DataError(message, file=self.source, column=column)
+
+
+def is_aggregated(path: str | Path) -> bool:
+    """Whether this is a folder that `AggregatedLog.write` wrote."""
+    return FORMAT.is_of(Path(path) / "manifest.json")
+
+
+class Places:
+    """Where the queries and documents of a data set stand, by their ids."""
+
+    def __init__(self, data: RankingData) -> None:
+        if data.query_ids is None or data.document_ids is None:
+            raise DataError("has no ids of queries and documents, and a log needs them.", file=data.source)
+        self.offsets = data.offsets
+        self.query_ids = pa.array(data.query_ids, pa.string())
+        documents = pa.array(data.document_ids, pa.string()).dictionary_encode()
+        self.document_ids = documents.dictionary
+        code = documents.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        pairs = data.query_of_document * len(self.document_ids) + code
+        self.order = np.argsort(pairs, kind="stable")
+        self.pairs = pairs[self.order]
+
+    def of_queries(self, query_ids: pa.ChunkedArray) -> NDArray[np.int64]:
+        """Return the index of each query, -1 where the data set does not have it."""
+        return _index(query_ids, self.query_ids)
+
+    def of_pairs(self, query_ids: pa.ChunkedArray, document_ids: pa.ChunkedArray) -> NDArray[np.int64]:
+        """Return the row of each (query, document), -1 where the data set does not have it."""
+        query, document = self.of_queries(query_ids), _index(document_ids, self.document_ids)
+        wanted = np.where((query >= 0) & (document >= 0), query * len(self.document_ids) + document, -1)
+        place = np.minimum(np.searchsorted(self.pairs, wanted), len(self.pairs) - 1)
+        return np.where(self.pairs[place] == wanted, self.order[place], -1)
+
+
+def _index(values: pa.ChunkedArray | pa.Array, among: pa.Array) -> NDArray[np.int64]:
+    found = pc.index_in(values, value_set=among)
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+
+def _of_parts(table: pa.Table, parts: str | Iterable[str]) -> pa.Table:
+    wanted = [parts] if isinstance(parts, str) else list(parts)
+    unknown = set(wanted) - set(PARTS)
+    if unknown:
+        raise UsageError(f"no part is called '{sorted(unknown)[0]}'; there are {', '.join(PARTS)}.")
+    return table.filter(pc.is_in(table["part"], value_set=pa.array(wanted, pa.string())))

@@ -1,0 +1,90 @@
+"""A click log, whatever its source and layout: one Ibis table with one row per shown document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import ibis.expr.types as ir
+
+from saferank.engine.errors import DataError, UsageError
+from saferank.logs.layouts import is_nested, long_log, nested_log
+from saferank.logs.rewards import check_reward
+from saferank.logs.source import LogSource, find_source
+from saferank.logs.ubi import ubi_log
+
+LAYOUTS = ("long", "nested", "ubi", "session")
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLog:
+    """Rows that an engine still holds: nothing is read before it is aggregated.
+
+    Columns: `impression_id`, `query_id`, `document_id` (text, or whole numbers if the log has such ids), `position`
+    from 1, `click` (0 and 1, or counts), `timestamp` if the log has it, and `segment`, `unit` and `reward` if they were
+    asked for. A row with a click and no position is a click on what was not shown.
+    """
+
+    table: ir.Table
+    source: LogSource
+    layout: str
+    columns: dict[str, str]
+    """Our name of each column -> the log's."""
+    segment: str | None = None
+    """The log's column that `segment` was taken from."""
+    unit: str | None = None
+    """The log's column that `unit` was taken from: a user or session, whose clicks depend on each other."""
+    reward: str | None = None
+    """The log's column that `reward`, what a click is worth, was taken from."""
+    reward_most: float | None = None
+    """The most that a click can be worth."""
+
+
+def open_log(
+    source: str | Path | ir.Table,
+    *,
+    columns: Mapping[str, str] | None = None,
+    layout: str = "auto",
+    segment: str | None = None,
+    unit: str | None = None,
+    reward: str | None = None,
+    reward_most: float | None = None,
+) -> ClickLog:
+    """Open a log: Parquet or CSV files, a pattern, a folder, `duckdb://file.db/table` or an Ibis table.
+
+    `columns` maps our names to those of the log where they differ, as in `{"click": "clicked"}`. `layout` is told by
+    the columns unless given: `long`, `nested`, `ubi` or `session`; `ubi:purchase` takes another action than clicks.
+    `segment`, `unit` and `reward` name further columns of the log; with a reward, `reward_most` is its largest value.
+    """
+    columns = dict(columns or {})
+    name, _, action = layout.partition(":")
+    if name not in ("auto", *LAYOUTS) or (action and name != "ubi"):
+        raise UsageError(f"no layout is called '{layout}'; there are auto, {', '.join(LAYOUTS)}.")
+    found = find_source(source)
+    name = _layout(found, columns) if name == "auto" else name
+    if ("ubi_queries" in found.tables) != (name == "ubi"):
+        raise DataError(_not_ubi(name), file=found.name)
+    check_reward(reward, reward_most, name)
+    named = {"segment": segment, "unit": unit, "reward": reward}
+    asked = {ours: theirs for ours, theirs in named.items() if theirs is not None}
+    if name == "ubi":
+        table, used = ubi_log(found, columns, asked, action or None)
+    else:
+        read: Callable[..., tuple[ir.Table, dict[str, str]]] = nested_log if name == "nested" else long_log
+        table, used = read(found, columns, asked)
+    return ClickLog(table, found, name, used, segment, unit, reward, reward_most)
+
+
+def _layout(source: LogSource, columns: Mapping[str, str]) -> str:
+    if "ubi_queries" in source.tables:
+        return "ubi"
+    if source.session:
+        return "session"
+    return "nested" if is_nested(source.tables["log"], columns) else "long"
+
+
+def _not_ubi(layout: str) -> str:
+    if layout == "ubi":
+        return "the layout ubi has two tables: give a folder or a DuckDB file with ubi_queries and ubi_events."
+    return f"holds ubi_queries and ubi_events, which are no log of layout {layout}."

@@ -1,0 +1,138 @@
+"""The queries that count a click log, as Ibis expressions that DuckDB, PostgreSQL and Spark can run."""
+
+from __future__ import annotations
+
+import ibis
+import ibis.expr.types as ir
+
+from saferank.logs.aggregated_log import PARTS
+from saferank.logs.impression_checks import check_metrics, checked
+from saferank.logs.periods import Periods
+from saferank.logs.split import Split, TimeSplit, md5, threshold
+
+POSITION_DIGITS = 6
+"""Digits of the position that stands before each document of a ranking, to sort by."""
+SAMPLED = 50_000
+"""Impressions in the sample, at most."""
+WITHOUT_UNIT = "impression:"
+"""Before the id of an impression whose unit is null: it is a unit of its own."""
+
+
+def interactions_of(
+    log: ir.Table, split: Split, cutoff: int, *, last: int, engine: str = "", periods: Periods | None = None
+) -> ir.Table:
+    """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
+
+    There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column;
+    `rewards` are in the order of `clicked`, and null without a click.
+    `counted` is false if the impression shows nothing within the cutoff. `bad` and `suspect`: see `impression_checks`.
+    `last` is the largest position of the log.
+    """
+    within = log["click"] > 0
+    metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
+    if last > cutoff:
+        within &= log["position"] <= cutoff
+        metrics["counted"] = log["position"].min() <= cutoff
+    if "segment" in log.columns:
+        metrics["segment"] = log["segment"].min()
+    if "unit" in log.columns:
+        metrics["unit"] = log["unit"].min()
+    if isinstance(split, TimeSplit) or periods is not None:
+        metrics["first"] = log["timestamp"].min()
+    document = log["document_id"].cast("string")
+    metrics["clicked"] = document.collect(where=within)
+    if "reward" in log.columns:
+        metrics["rewards"] = log["reward"].collect(where=within, order_by=document)
+    found = checked(log.group_by("impression_id").aggregate(**metrics, **check_metrics(log, last, engine)), last)
+    clicked = found["clicked"].sort()
+    if engine == "duckdb":  # the others have an empty list for no click, not null
+        clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
+    found = found.mutate(clicked=clicked)
+    if "unit" in found.columns:
+        found = found.mutate(unit=ibis.coalesce(found["unit"], _own_unit(found)))
+    found = found.mutate(part=split.part(found))
+    if periods is not None:
+        found = found.mutate(period=periods.number(found["first"]))
+    return found.select("impression_id", *_keys(found), *(["counted"] if last > cutoff else []), "bad", "suspect")
+
+
+def pattern_counts(interactions: ir.Table) -> ir.Table:
+    """How often each set of documents was clicked together, per part, period, segment, unit and query."""
+    interactions = _counted(interactions)
+    keys = _keys(interactions)
+    return interactions.group_by(*keys).aggregate(interactions=interactions.count()).order_by(*keys)
+
+
+def _keys(interactions: ir.Table) -> list[str]:
+    return [
+        name
+        for name in ("part", "period", "segment", "unit", "query", "clicked", "rewards")
+        if name in interactions.columns
+    ]
+
+
+def _counted(interactions: ir.Table) -> ir.Table:
+    return interactions.filter(interactions["counted"]) if "counted" in interactions.columns else interactions
+
+
+def _own_unit(impressions: ir.Table) -> ir.StringValue:
+    return ibis.literal(WITHOUT_UNIT) + impressions["impression_id"].cast("string")
+
+
+def without_unit(interactions: ir.Table) -> ir.Table:
+    """How many impressions have no unit but their own."""
+    return interactions.aggregate(impressions=interactions.count(where=interactions["unit"] == _own_unit(interactions)))
+
+
+def impression_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
+    """How often each (query, document, position) was shown and clicked: `shown_0`, `clicked_0`, ... for each part.
+
+    The period is a further key if there is one. The part is none: three times as many groups would take twice the
+    time.
+    """
+    period = ["period"] if "period" in interactions.columns else []
+    parts = interactions.select("impression_id", "part", *period)
+    rows = log.filter(log["position"] <= cutoff).join(parts, "impression_id")
+    rows = rows.mutate(position=rows["position"].cast("int32"))
+    counts = {}
+    for part in range(len(PARTS)):
+        counts[f"shown_{part}"] = rows.count(where=rows["part"] == part)
+        counts[f"clicked_{part}"] = rows.count(where=(rows["part"] == part) & (rows["click"] > 0))
+    keys = (*period, "query_id", "document_id", "position")
+    return rows.group_by(*keys).aggregate(**counts).order_by(*keys)
+
+
+def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressions: int) -> ir.Table:
+    """All rows within the cutoff of at most `SAMPLED` of the `impressions`, those with the lowest digests of their ids.
+
+    The digest is another one than that of the split, so every part is sampled alike.
+    """
+    drawn = _counted(interactions)
+    if impressions > SAMPLED:
+        digest = md5(ibis.literal("sample:") + drawn["impression_id"].cast("string"))
+        share = (SAMPLED + 6 * SAMPLED**0.5) / impressions  # six standard deviations more than wanted, to sort few
+        drawn = drawn.mutate(digest=digest).filter(digest < threshold(min(share, 1.0)))
+        drawn = drawn.order_by("digest").limit(SAMPLED)
+    kept = [name for name in ("part", "period", "unit") if name in drawn.columns]
+    shown = log.filter(log["position"] <= cutoff)
+    shown = shown.select(
+        "impression_id",
+        "query_id",
+        "document_id",
+        position=shown["position"].cast("int32"),
+        click=(shown["click"] > 0).cast("int8"),
+    )
+    rows = shown.join(drawn.select("impression_id", *kept), "impression_id")
+    return rows.order_by("impression_id", "position")
+
+
+def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
+    """How often each whole ranking was shown with each set of clicks; documents carry their position before them."""
+    shown = log.filter(log["position"] <= cutoff)
+    document = shown["document_id"].cast("string")
+    placed = shown["position"].cast("int32").cast("string").lpad(POSITION_DIGITS, "0") + document
+    rankings = shown.group_by("impression_id").aggregate(ranking=placed.collect())
+    found = rankings.join(interactions.select("impression_id", "part", "query", "clicked"), "impression_id")
+    found = found.mutate(ranking=found["ranking"].sort())
+    keys = ("part", "query", "ranking", "clicked")
+    return found.group_by(*keys).aggregate(interactions=found.count()).order_by(*keys)

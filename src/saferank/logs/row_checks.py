@@ -1,0 +1,205 @@
+"""What can be wrong with the rows of a click log: found by queries, told with counts and examples, or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from saferank.engine.errors import DataError
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.source import fetch
+
+EXAMPLES = 3
+"""How many offending rows a message shows."""
+_LARGEST = 2.0**31
+SHOWN_IN_EXAMPLES = ("impression_id", "query_id", "document_id", "position", "click")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way in which rows can be bad."""
+
+    name: str
+    """In the manifest."""
+    what: str
+    """In messages, after a number of rows."""
+    row_only: bool = False
+    """Whether dropping it drops the row, and not its whole impression: what was shown is known without it."""
+
+    def describe_dropped(self, count: int) -> str:
+        """Return what was dropped, in words."""
+        dropped = _count(count, "row") if self.row_only else f"{_count(count, 'impression')} for rows"
+        return f"{dropped} {self.what}"
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("null impression_id", "without an impression_id", row_only=True),
+        Kind("null query_id", "without a query_id"),
+        Kind("null document_id", "without a document_id"),
+        Kind("null timestamp", "of impressions without a timestamp, which a split by time needs"),
+        Kind("bad position", "with a position that is missing, below 1 or no whole number"),
+        Kind("repeated position", "at a position that their impression shows twice"),
+        Kind("repeated document", "with a document that their impression shows twice"),
+        Kind("two queries", "of impressions with more than one query"),
+        Kind("bad click", "with clicks that are missing, negative or no whole number"),
+        Kind("click on what was not shown", "with a click on what was not shown", row_only=True),
+    )
+}
+
+
+@dataclass(frozen=True)
+class BadRows:
+    """Rows of one kind."""
+
+    kind: Kind
+    rows: int
+    impressions: int
+    examples: list[dict[str, Any]]
+
+    @property
+    def dropped(self) -> int:
+        """How many rows (of a kind that drops rows) or impressions go if they are dropped."""
+        return self.rows if self.kind.row_only else self.impressions
+
+    def describe(self) -> str:
+        """Return what was found, with the first rows."""
+        examples = "".join(f"\n    {_describe(row)}" for row in self.examples)
+        within = "" if self.kind.name == "null impression_id" else f" (in {_count(self.impressions, 'impression')})"
+        return f"\n  {_count(self.rows, 'row')} {self.kind.what}{within}, such as{examples}"
+
+
+# Expressions on single rows.
+
+
+def not_whole(value: ir.Value) -> ir.BooleanValue:
+    """Whether a number is missing, not finite, has decimals or is beyond what is counted."""
+    if value.type().is_integer():
+        return value.isnull()
+    exact = value.cast("float64")
+    wild = exact.isnull() | exact.isnan() | (exact.abs() > _LARGEST)
+    return ibis.ifelse(wild, True, exact != exact.floor())  # engines round to whole numbers, and NaN is none
+
+
+def not_shown(log: ir.Table) -> ir.BooleanValue:
+    """Whether a row is a click on what was not shown."""
+    return log["position"].isnull() & ibis.coalesce(log["click"] > 0, False)
+
+
+def bad_position(log: ir.Table) -> ir.BooleanValue:
+    """Whether a row tells no position, and is not a click on what was not shown."""
+    below = ibis.coalesce(log["position"] < 1, False)
+    return (not_whole(log["position"]) | below) & ~not_shown(log)
+
+
+def bad_click(log: ir.Table) -> ir.BooleanValue:
+    """Whether a row's click is neither 0 nor 1 nor a count."""
+    return not_whole(log["click"]) | ibis.coalesce(log["click"] < 0, False)
+
+
+# The rows of each kind.
+
+
+def offending_rows(kind: str, log: ir.Table) -> ir.Table:
+    """Return the rows of a log that are bad in this way."""
+    if kind == "null impression_id":
+        return log.filter(log["impression_id"].isnull())
+    log = log.filter(log["impression_id"].notnull())
+    if kind == "click on what was not shown":
+        return log.filter(not_shown(log))
+    log = log.filter(~not_shown(log))
+    if kind in ("null query_id", "null document_id"):
+        return log.filter(log[kind.removeprefix("null ")].isnull())
+    if kind == "null timestamp":
+        dated = log.group_by("impression_id").aggregate(first=log["timestamp"].min())
+        return log.semi_join(dated.filter(dated["first"].isnull()), "impression_id")
+    if kind == "bad position":
+        return log.filter(bad_position(log))
+    if kind == "bad click":
+        return log.filter(bad_click(log))
+    if kind == "two queries":
+        queries = log.group_by("impression_id").aggregate(queries=log["query_id"].nunique())
+        return log.semi_join(queries.filter(queries["queries"] > 1), "impression_id")
+    key = kind.removeprefix("repeated ") + ("_id" if kind.endswith("document") else "")
+    return log.semi_join(_repeated(log, key), ["impression_id", key])
+
+
+def has_repeated_document(log: ir.Table, suspects: ir.Table) -> bool:
+    """Whether any of these impressions shows a document twice."""
+    repeated = _repeated(log.semi_join(suspects, "impression_id"), "document_id")
+    return len(fetch(repeated.limit(1))) > 0
+
+
+def _repeated(log: ir.Table, key: str) -> ir.Table:
+    """Return what comes more than once in an impression."""
+    counts = log.filter(log[key].notnull()).group_by("impression_id", key).aggregate(times=lambda rows: rows.count())
+    return counts.filter(counts["times"] > 1)
+
+
+def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
+    """Look for rows of the given kinds; return what was found, in the order of `KINDS`."""
+    wanted, found = set(kinds), []
+    for name, kind in KINDS.items():
+        if name not in wanted:
+            continue
+        bad = offending_rows(name, log)
+        counts = fetch(bad.aggregate(rows=bad.count(), impressions=bad["impression_id"].nunique())).to_pylist()[0]
+        if counts["rows"]:
+            order = [bad[column] for column in ("impression_id", "position", "document_id")]
+            first = fetch(bad.order_by(order).limit(EXAMPLES).select(*SHOWN_IN_EXAMPLES)).to_pylist()
+            found.append(BadRows(kind, counts["rows"], counts["impressions"], first))
+    return found
+
+
+def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
+    """Return the log without the impressions, or single rows, that were found to be bad."""
+    kept = log.filter(log["impression_id"].notnull() & ~not_shown(log))
+    whole = [offending_rows(bad.kind.name, log) for bad in found if not bad.kind.row_only]
+    if whole:
+        ids = pa.concat_tables([fetch(rows.select("impression_id").distinct()) for rows in whole])
+        ids = ids.group_by("impression_id").aggregate([])
+        kept = kept.anti_join(ibis.memtable(ids), "impression_id")
+    return kept
+
+
+def bad_rows_error(found: list[BadRows], source: str) -> DataError:
+    """Return the error that tells every kind of bad row, with counts and the first of each."""
+    listed = "".join(bad.describe() for bad in found)
+    return DataError(
+        f"has rows that cannot be used:{listed}\nCorrect them, or leave them out with --on-bad-rows drop "
+        "(single rows for clicks on what was not shown and rows without impression_id, else the whole impression).",
+        file=source,
+    )
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
+def _describe(row: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {'null' if value is None else value}" for name, value in row.items())
+
+
+def missing_features_error(log: AggregatedLog, data: RankingData) -> DataError | None:
+    """Return the error for shown documents that `data` has no features of, or None if it has all of them."""
+    missing = log.missing_pairs(data)
+    if not len(missing):
+        return None
+    pairs = missing.sort_by([("query_id", "ascending"), ("document_id", "ascending")])
+    shown = sum(missing["shown_sum"].to_pylist())
+    examples = "".join(
+        f"\n    query_id {row['query_id']}, document_id {row['document_id']}, shown {row['shown_sum']:,}"
+        for row in pairs.slice(0, EXAMPLES).to_pylist()
+    )
+    return DataError(
+        f"shows {len(missing):,} pairs of query and document ({shown:,} times) without features in {data.source}, "
+        f"such as{examples}\nAdd their features, or leave them out with --on-bad-rows drop.",
+        file=log.source,
+    )

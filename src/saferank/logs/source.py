@@ -1,0 +1,279 @@
+"""Where a click log lies: Parquet, CSV or JSON files, a table of a DuckDB file, a session text, an Ibis table."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+import sqlglot.expressions as sge
+
+from saferank.engine.errors import DataError, UsageError
+from saferank.logs.aggregated_log import is_aggregated
+from saferank.logs.session_log import is_session_log, read_session_log
+
+SETTINGS = {"memory_limit": "2500MB", "preserve_insertion_order": False}
+"""Of DuckDB. What does not fit into its memory goes to disk."""
+SUFFIXES = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+    "json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
+}
+ROW, FILE = ADDED = ("file_row_number", "filename")
+"""Columns that DuckDB adds to Parquet files when asked: they tell a row, however often it is read."""
+LARGEST_HASHED = 1 << 28
+"""Files larger than this are told by their size alone: hashing them would take longer than reading them."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogSource:
+    """A log as it lies there: one table called `log`, or the two of UBI, `ubi_queries` and `ubi_events`."""
+
+    name: str
+    """For messages and manifests."""
+    tables: dict[str, ir.Table]
+    files: tuple[Path, ...] = ()
+    row_id: ir.Value | None = None
+    """What tells the rows of `log` apart, the same in every query, if the source has such a thing."""
+    session: bool = False
+    """Whether it was read from the text of a session log."""
+
+    def describe_files(self) -> list[dict[str, Any]]:
+        """Return name, size and SHA-256 of each file."""
+        return [_describe(file) for file in self.files]
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep to ourselves what Ibis and DuckDB have to settle between them: calls of theirs that are deprecated."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        yield
+
+
+def fetch(expression: ir.Table) -> pa.Table:
+    """Run a query and return its result."""
+    try:
+        with quietly():
+            return expression.to_pyarrow()
+    except Exception as error:
+        if (told := _csv_error(error)) is not None:
+            raise told from error
+        raise
+
+
+@contextmanager
+def run_once(expression: ir.Table) -> Iterator[ir.Table]:
+    """Let DuckDB run a query once for several others to read; other engines run it each time."""
+    connection = expression.get_backend()
+    if connection.name != "duckdb":
+        yield expression
+        return
+    name = ibis.util.gen_name("saferank")
+    try:
+        with quietly():
+            yield connection.create_table(name, expression, temp=True)
+    finally:
+        table = sge.to_identifier(name, quoted=True)  # Ibis's `drop_table` knows only the older way to say it
+        named = {"tables": [table]} if "tables" in sge.Drop.arg_types else {"this": table}
+        connection.raw_sql(sge.Drop(kind="TABLE", exists=True, **named))
+
+
+def _csv_error(error: Exception) -> DataError | None:
+    """Return the error for a line of a CSV file that is unlike the first ones, by which DuckDB tells the columns."""
+    found = re.search(r"CSV Error on Line: (\d+)\nOriginal Line: .*\n(.*)", str(error))
+    file = re.search(r"^ *file = (.*)$", str(error), re.MULTILINE)
+    if found is None or file is None:
+        return None
+    place: dict[str, Any] = {"file": short_path(file[1]), "line": int(found[1])}
+    text = re.match(r"Error when converting column \"(.*)\"\. Could not convert string \"(.*)\" to '(.*)'", found[2])
+    if text is None:
+        return DataError(f"{found[2].strip()}; correct the line, or leave it out.", **place)
+    column, value, kind = text.groups()
+    message = f"got '{value}', but the first lines hold {kind}; correct it, or convert the log to Parquet."
+    return DataError(message, **place, column=column)
+
+
+def short_path(path: str) -> str:
+    """Return a path that an engine made absolute as it is called from here."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
+
+
+@quietly()
+def find_source(source: str | Path | ir.Table) -> LogSource:
+    """Open a path, a pattern such as `day-*.parquet`, a folder, `duckdb://file.db/table` or an Ibis table."""
+    if isinstance(source, ir.Table):
+        return LogSource("an Ibis table", {"log": source})
+    text = str(source)
+    if text.startswith("duckdb://"):
+        return _database(text)
+    if "://" in text:
+        raise UsageError(f"{text}: give a file, a folder, a pattern, or duckdb://file.db/table.")
+    if Path(text).is_dir() and is_aggregated(text):
+        raise UsageError(f"{text} is a folder of statistics, aggregated already; give the log that it was made from.")
+    if Path(text).is_dir() and (pair := _ubi_files(Path(text))) is not None:
+        connection = connect()
+        return LogSource(
+            text, {name: _read(connection, [file], text) for name, file in pair.items()}, (*pair.values(),)
+        )
+    files = _files(text)
+    connection = connect()
+    if _kind(files[0]) is None:
+        table = connection.create_table("log", ibis.memtable(read_session_log(files)), temp=True)
+        return LogSource(text, {"log": table}, (*files,), session=True)
+    table = _read(connection, files, text)
+    if not len(fetch(table.select(table.columns[0]).limit(1))):  # a CSV file without rows does not tell what it holds
+        raise DataError("has no row; there is nothing to aggregate.", file=text)
+    return LogSource(text, {"log": table}, (*files,), _row_id(table, files) if ROW in table.columns else None)
+
+
+def _row_id(table: ir.Table, files: list[Path]) -> ir.Value:
+    """Return the number of each row in its file, after the file's name if there are several."""
+    if len(files) == 1:
+        return table[ROW]
+    folder = os.path.commonpath([file.parent for file in files])  # the same wherever the folder is moved to
+    begin = len(os.path.join(folder, "")) if folder else 0
+    return table[FILE].cast("string").substr(begin) + ":" + table[ROW].cast("string")
+
+
+def connect(database: str = ":memory:", **settings: Any) -> Any:
+    """Open DuckDB with a limit on its memory, and a folder of its own for what does not fit."""
+    folder = tempfile.mkdtemp(prefix="saferank-")
+    connection = ibis.duckdb.connect(database, temp_directory=folder, **SETTINGS, **settings)
+    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    return connection
+
+
+def _database(text: str) -> LogSource:
+    path, table = text.removeprefix("duckdb://"), ""
+    if not Path(path).is_file():
+        path, _, table = path.rpartition("/")
+    if not Path(path).is_file():
+        raise DataError("there is no such database; write duckdb://file.db/table.", file=text)
+    try:
+        connection = connect(path, read_only=True)
+    except Exception as error:  # of several classes, by version
+        raise DataError(f"is not a DuckDB database ({_first_line(error)}).", file=path) from error
+    there = sorted(name for (name,) in connection.con.execute("SHOW TABLES").fetchall())
+    if table:
+        if table not in there:
+            raise DataError(f"there is no table '{table}'; there are {', '.join(there) or 'none'}.", file=path)
+        log = connection.table(table)
+        # a view has no row ids
+        return LogSource(text, {"log": log}, (Path(path),), log.rowid() if _has_row_ids(log) else None)
+    if {"ubi_queries", "ubi_events"} <= set(there):
+        return LogSource(text, {name: connection.table(name) for name in ("ubi_queries", "ubi_events")}, (Path(path),))
+    raise DataError(f"name a table, as in {text}/TABLE; there are {', '.join(there) or 'none'}.", file=text)
+
+
+def _has_row_ids(table: ir.Table) -> bool:
+    try:
+        fetch(table.select(row=table.rowid()).limit(1))
+    except Exception:
+        return False
+    return True
+
+
+def _kind(file: Path) -> str | None:
+    name = file.name.lower()
+    return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), None)
+
+
+def _ubi_files(folder: Path) -> dict[str, Path] | None:
+    """Return the two files (or folders of Parquet files) of a UBI log, if the folder holds them."""
+    found = {}
+    for name in ("ubi_queries", "ubi_events"):
+        there = [path for path in sorted(folder.glob(f"{name}*")) if path.is_dir() or _kind(path) is not None]
+        if not there:
+            return None
+        if len(there) > 1:
+            raise DataError(f"holds {there[0].name} and {there[1].name}; leave one.", file=folder)
+        found[name] = there[0]
+    return found
+
+
+def _files(text: str) -> list[Path]:
+    path = Path(text)
+    if path.is_file():
+        if _kind(path) is None and not is_session_log(path):
+            known = ", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes[:1])
+            raise DataError(f"is neither a session log nor a file {known}; rename it if it is one.", file=path)
+        return [path]
+    if path.is_dir():
+        for kind in SUFFIXES:
+            files = sorted(file for file in path.rglob("*") if file.is_file() and _kind(file) == kind)
+            if files:
+                return files
+        raise DataError("has no file *.parquet or *.csv in it.", file=path)
+    if has_magic(text):
+        files = [Path(file) for file in sorted(glob(text, recursive=True)) if Path(file).is_file()]
+        if not files:
+            raise DataError("no file matches this pattern; check the path.", file=text)
+        kinds = {_kind(file) for file in files}
+        if len(kinds) > 1:
+            raise DataError("matches files of several kinds; narrow the pattern.", file=text)
+        return files
+    raise DataError("there is no such file or folder; check the path.", file=text)
+
+
+def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
+    files = sorted(files[0].rglob("*.parquet")) if files[0].is_dir() else files
+    if not files:
+        raise DataError("has no file *.parquet in it.", file=name)
+    names = [str(file) for file in files]
+    kind = _kind(files[0])
+    several = len(files) > 1
+    try:
+        if kind == "parquet":
+            return connection.read_parquet(names, file_row_number=True, filename=several, union_by_name=several)
+        if kind == "csv":
+            return connection.read_csv(names, union_by_name=several)
+        return connection.read_json(names, union_by_name=several)
+    except Exception as error:  # of several classes, by version
+        if kind == "parquet":
+            _check_parquet(files)
+        reason = _first_line(error)
+        for file in files:
+            reason = reason.replace(os.path.abspath(file), str(file))
+        raise DataError(f"cannot be read ({reason}); correct it, or write it again.", file=name) from error
+
+
+def _check_parquet(files: list[Path]) -> None:
+    """Raise for the first file that is no Parquet file."""
+    for file in files:
+        with file.open("rb") as opened:
+            size = opened.seek(0, os.SEEK_END)
+            opened.seek(max(size - 4, 0))
+            end = opened.read()
+        if size == 0:
+            raise DataError("is empty, which no Parquet file is; write it again, or leave it out.", file=file)
+        if end not in (b"PAR1", b"PARE"):  # the last is of encrypted ones
+            remedy = "write it again, or rename it if it is another kind of file, such as .csv"
+            raise DataError(f"is no Parquet file, or was cut short; {remedy}.", file=file)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _describe(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {"name": file.name, "bytes": None, "sha256": None}
+    size, digest = file.stat().st_size, None
+    if size <= LARGEST_HASHED:
+        with file.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    return {"name": file.name, "bytes": size, "sha256": digest}

@@ -1,0 +1,196 @@
+"""Which part of a log an impression belongs to: train, validation or certify. Every engine decides alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+
+from saferank.engine.errors import DataError, UsageError
+from saferank.logs.aggregated_log import PARTS
+from saferank.logs.source import fetch
+
+DEFAULT_SHARES = (0.6, 0.2, 0.2)
+HASHED = ("impression", "query", "unit")
+"""What a split by hash can hash."""
+_DIGITS = 13
+"""Hexadecimal digits of a threshold: 52 bits, all that the mantissa of a share has."""
+
+
+@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+def md5(value: str) -> str:  # type: ignore[empty-body]
+    """Hexadecimal digest, by the function of this name that every engine has."""
+
+
+@dataclass(frozen=True)
+class HashSplit:
+    """By the MD5 digest of `seed:id`: at random, but the same on every engine and in every run.
+
+    The id is that of the impression, of its query or of its unit (a user or session), so that all impressions of a
+    query or unit belong to one part. An impression keeps its part when the log grows. The digest, in hexadecimal, is
+    compared as text.
+    """
+
+    shares: tuple[float, ...] = DEFAULT_SHARES
+    seed: int = 0
+    by: str | None = None
+    """Whose id is hashed: impression, query or unit. None: the unit in a log with units, else the impression."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shares", _checked(self.shares))
+        if self.by is not None and self.by not in HASHED:
+            raise UsageError(f"split by the hash of {self.by}: must be {', '.join(HASHED)}.")
+
+    def fitted(self, log: ir.Table, source: str) -> HashSplit:  # noqa: ARG002
+        """Return the split with what is hashed: that depends on whether the log has units."""
+        return self.of_units("unit" in log.columns)
+
+    def of_units(self, there: bool) -> HashSplit:
+        """Return the split of a log with or without units."""
+        if self.by == "unit" and not there:
+            raise UsageError("a split by unit needs the column of the user or session; name it with --unit COLUMN.")
+        return replace(self, by=self.by or ("unit" if there else "impression"))
+
+    def part(self, impression: ir.Table) -> ir.IntegerValue:
+        """Return the part, 0 to 2, of each row by its `impression_id`, `query` or `unit`."""
+        name = self.by if self.by in ("query", "unit") else "impression_id"
+        digest = md5(ibis.literal(f"{self.seed}:") + impression[name].cast("string"))
+        return _part(digest, [threshold(bound) for bound in _bounds(self.shares)])
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the manifest keeps."""
+        by = self.by if self.by in ("query", "unit") else "hash"
+        return {"by": by, "seed": self.seed, "shares": list(self.shares)}
+
+
+@dataclass(frozen=True)
+class TimeSplit:
+    """By time: the first impressions train, the last ones certify. An impression's time is its earliest timestamp.
+
+    The boundaries are quantiles of the impressions' times (to the second), unless given: validation begins at the
+    first, certify at the second.
+    """
+
+    shares: tuple[float, ...] = DEFAULT_SHARES
+    boundaries: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shares", _checked(self.shares))
+        if self.boundaries is not None and len(self.boundaries) != len(PARTS) - 1:
+            raise UsageError(f"got {len(self.boundaries)} boundaries of time, but {len(PARTS)} parts have 2 between.")
+
+    def fitted(self, log: ir.Table, source: str) -> TimeSplit:
+        """Return the split with its boundaries, those of the log's quantiles if none were given."""
+        if "timestamp" not in log.columns:
+            raise DataError(
+                "a split by time needs a timestamp, and this log has none; name it (--column timestamp=THEIRS) "
+                "or split by hash.",
+                file=source,
+            )
+        if self.boundaries is not None:
+            low, high = (_moment(bound, log["timestamp"]) for bound in self.boundaries)
+        else:
+            first = _first(log)
+            seconds = first.first.epoch_seconds() if first.first.type().is_timestamp() else first.first
+            bounds = _bounds(self.shares)
+            found = first.aggregate(**{f"b{place}": seconds.quantile(share) for place, share in enumerate(bounds)})
+            low, high = (_moment(float(value), log["timestamp"]) for value in fetch(found).to_pylist()[0].values())
+        if high < low:
+            raise UsageError(f"certify would begin at {high}, before validation at {low}; give them in order.")
+        return replace(self, boundaries=(low, high))
+
+    def part(self, impression: ir.Table) -> ir.IntegerValue:
+        """Return the part, 0 to 2, of each row by its `first` timestamp."""
+        return _part(impression["first"], list(self.boundaries or ()))
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the manifest keeps."""
+        bounds = [value.isoformat() if isinstance(value, datetime) else value for value in self.boundaries or ()]
+        return {"by": "time", "shares": list(self.shares), "boundaries": bounds}
+
+
+Split = HashSplit | TimeSplit
+
+
+def split_of(described: dict[str, Any]) -> Split:
+    """Return the split that a manifest tells of: what `describe` returned."""
+    try:
+        shares = tuple(described["shares"])
+        if described["by"] == "time":
+            return TimeSplit(shares, tuple(described["boundaries"]))
+        by = "impression" if described["by"] == "hash" else described["by"]  # even of a log that has units now
+        return HashSplit(shares, int(described["seed"]), by)
+    except (KeyError, TypeError) as error:
+        raise DataError(f"the manifest tells of no split ({error!r}).") from error
+
+
+def parse_split(text: str, *, by: str = "hash", seed: int = 0) -> Split:
+    """Return the split that a text such as `60/20/20` asks for: shares of train, validation and certify.
+
+    `by`: hash (of the unit in a log with units, else of the impression), query, unit or time.
+
+    >>> parse_split("80/10/10").shares
+    (0.8, 0.1, 0.1)
+    """
+    try:
+        numbers = [float(share) for share in text.split("/")]
+        total = sum(numbers)
+        shares = tuple(number / total for number in numbers)
+        if len(shares) != len(PARTS) or not (math.isclose(total, 1.0) or math.isclose(total, 100.0)):
+            raise ValueError
+        split = HashSplit(shares, seed)
+    except (ValueError, ZeroDivisionError) as error:
+        raise UsageError(
+            f"split {text}: write the shares of {', '.join(PARTS)} in percent, such as 60/20/20."
+        ) from error
+    if by == "time":
+        return TimeSplit(shares)
+    if by not in ("hash", "query", "unit"):
+        raise UsageError(f"split by {by}: must be hash, time, query or unit.")
+    return split if by == "hash" else replace(split, by=by)
+
+
+def _checked(shares: tuple[float, ...]) -> tuple[float, ...]:
+    shares = tuple(float(share) for share in shares)
+    if len(shares) != len(PARTS) or not all(share >= 0 for share in shares) or not math.isclose(sum(shares), 1.0):
+        raise UsageError(f"shares {shares}: give one of each of {', '.join(PARTS)}, from 0 up, that add up to 1.")
+    return shares
+
+
+def _bounds(shares: tuple[float, ...]) -> list[float]:
+    """Return where each part but the last ends, as a share of the whole."""
+    return [min(math.fsum(shares[: place + 1]), 1.0) for place in range(len(shares) - 1)]
+
+
+def threshold(share: float) -> str:
+    """Return the digest below which this share of all digests lies."""
+    number = round(share * 16**_DIGITS)
+    return f"{number:0{_DIGITS}x}" if number < 16**_DIGITS else "g"  # after every digest
+
+
+def _part(value: ir.Value, bounds: list[Any]) -> ir.IntegerValue:
+    return ibis.cases(*((value < bound, place) for place, bound in enumerate(bounds)), else_=len(bounds))
+
+
+def _first(log: ir.Table) -> ir.Table:
+    return log.group_by("impression_id").aggregate(first=log["timestamp"].min())
+
+
+def _moment(value: Any, timestamp: ir.Value) -> Any:
+    """Return a boundary as a value of the log's kind of timestamp."""
+    kind = timestamp.type()
+    if not kind.is_timestamp():
+        return math.ceil(value) if kind.is_integer() else float(value)
+    if isinstance(value, (int, float)):
+        moment = datetime.fromtimestamp(round(value), tz=UTC)
+    else:
+        try:
+            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        except ValueError as error:
+            raise UsageError(f"boundary {value}: write a date or time such as 2024-01-25T12:00:00.") from error
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment if kind.timezone else moment.astimezone(UTC).replace(tzinfo=None)

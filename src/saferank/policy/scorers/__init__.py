@@ -1,0 +1,42 @@
+"""What turns features into scores. All are `torch.nn.Module`s: (documents, features) in, (documents,) out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from saferank.engine.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+SCORERS = ("linear", "mlp")
+
+
+def make_scorer(name: str, features: int, *, seed: int, **settings: Any) -> torch.nn.Module:
+    """Return a new scorer with random weights drawn from `seed`, whatever PyTorch's own generator is at."""
+    import torch
+
+    from saferank.policy.scorers.linear import Linear
+    from saferank.policy.scorers.mlp import MLP
+
+    kinds: dict[str, type[torch.nn.Module]] = {"linear": Linear, "mlp": MLP}
+    if name not in kinds:
+        raise UsageError(f"scorer {name!r} is unknown; choose one of: {', '.join(SCORERS)}.")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return kinds[name](features, **settings)
+
+
+def score(scorer: torch.nn.Module, features: NDArray[np.float32], *, block: int = 1 << 16) -> NDArray[np.float32]:
+    """Return the scores of all documents, in blocks: features may be a memory map larger than memory."""
+    import numpy as np
+    import torch
+
+    out = np.empty(len(features), np.float32)
+    with torch.no_grad():
+        for start in range(0, len(features), block):
+            rows = np.array(features[start : start + block])
+            out[start : start + block] = scorer(torch.from_numpy(rows)).numpy()
+    return out

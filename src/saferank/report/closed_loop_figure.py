@@ -1,0 +1,47 @@
+"""The closed loop as a picture: the true utility of what is live, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from saferank.report.figures import INK
+
+if TYPE_CHECKING:
+    import altair as alt
+
+COLOURS = {"CRM, certified": "#d55e00", "IPS, blindly": "#0072b2"}
+
+
+def closed_loop_figure(history: Mapping[tuple[str, int, int], list[float]]) -> alt.HConcatChart:
+    """A panel for each number of interactions a round, a thin line for each run; history: (way, interactions, run)."""
+    import altair as alt
+
+    panels = []
+    for interactions in sorted({key[1] for key in history}):
+        rows = [
+            {"way": way, "run": run, "round": number, "utility": utility}
+            for (way, n, run), utilities in history.items()
+            if n == interactions
+            for number, utility in enumerate(utilities)
+        ]
+        chart = (
+            alt.Chart(alt.InlineData(values=rows))
+            .mark_line(point=alt.OverlayMarkDef(size=18), strokeWidth=1.6)
+            .encode(
+                x=alt.X("round:Q").axis(title="round", tickMinStep=1, grid=False),
+                y=alt.Y("utility:Q").scale(zero=False).axis(title="true clicks per interaction", format=".3f"),
+                color=alt.Color("way:N", title=None).scale(domain=list(COLOURS), range=list(COLOURS.values())),
+                detail="run:N",
+                tooltip=["way:N", "run:N", "round:Q", alt.Tooltip("utility:Q", format=".5f")],
+            )
+        )
+        panels.append(chart.properties(width=330, height=260, title=f"{interactions:,} interactions a round"))
+    figure = alt.hconcat(*panels, spacing=28)
+    figure.background, figure.padding = "white", 12
+    figure.config = alt.Config(
+        view=alt.ViewConfig(stroke="#cccccc"),
+        title=alt.TitleConfig(fontSize=14, anchor="start", color=INK),
+        legend=alt.LegendConfig(orient="bottom", labelFontSize=12),
+    )
+    return figure

@@ -1,0 +1,253 @@
+"""The verdict and all that it rests on, as one JSON file."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from saferank.engine.errors import DataError
+from saferank.files.atomic_write import whole_file
+from saferank.files.json_format import FileFormat
+from saferank.files.json_values import finite
+
+FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again")
+
+
+MUCH_UNSUPPORTED = 0.1
+"""Share of the new exposure, on documents that were not shown, that explains why nothing can be decided."""
+
+
+class Verdict(Enum):
+    """What to do with the new policy; the exit code is for a pipeline."""
+
+    DEPLOY = "DEPLOY"
+    KEEP = "KEEP"
+    MORE_DATA = "MORE DATA"
+
+    @property
+    def exit_code(self) -> int:
+        """0: the new policy may go live; 3: keep the old one; 4: not known yet."""
+        return {Verdict.DEPLOY: 0, Verdict.KEEP: 3, Verdict.MORE_DATA: 4}[self]
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """One way to bound the improvement, for comparison."""
+
+    name: str
+    lower: float
+    upper: float
+    guarantee: bool
+    any_time: bool
+
+
+@dataclass(frozen=True)
+class SegmentRow:
+    """The improvement among the interactions of one segment; all segments' intervals hold together."""
+
+    segment: str
+    interactions: int
+    improvement: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class CurveRow:
+    """What the verdict would be if ranks were looked at otherwise."""
+
+    curve: str
+    last: float
+    """Examination of the last rank, relative to the first."""
+    improvement: float
+    lower: float
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something about the log that the verdict should be read with: a finding of `doctor`."""
+
+    code: str
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """How much more it would take to decide."""
+
+    fewest: int
+    most: int
+    """Held-out interactions, if the improvement is half a standard error larger or smaller than it seems."""
+    verdict: str
+    """What it would then decide."""
+    days: tuple[float, float] | None = None
+    """Days of logging for `fewest` and `most`, at the log's own traffic."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Whether the policy may replace the one that made the log. All utilities are in clicks per interaction.
+
+    With a reward, read its unit in place of clicks.
+    """
+
+    verdict: Verdict
+    improvement: float
+    """The estimate of U(new) - U(logging)."""
+    lower: float
+    upper: float
+    """Bounds of the improvement, each at level `spent`."""
+    delta: float
+    """Chance of a wrong DEPLOY over all looks at this data."""
+    spent: float
+    """Share of it that this look may use up."""
+    look: int
+    """Which look at this data it is, from 1."""
+    tolerance: float
+    bound: str
+    serve_as: str
+    interactions: int
+    click_rate: float
+    """Clicks per interaction of the logging policy, in the held-out part."""
+    logging_exposure: str
+    """`known`, or `counted` in the held-out part."""
+    strata: str
+    """What it was counted by: `query`, or `query and period`."""
+    examination: dict[str, Any]
+    """`kind`, `curve`, `worst`: the curve that the bound was lowest for."""
+    effective_clicks: float
+    """Kish's effective number of the weighted clicks."""
+    unsupported_exposure: float
+    """Share of the new policy's exposure on documents that the held-out part does not show."""
+    without_features: dict[str, float]
+    """Shares of the held-out part: `clicks` and `exposure` on documents that the new ranker cannot show, and
+    `interactions` of queries that it does not rank."""
+    covers: str
+    """Which traffic the promise is about."""
+    low: float
+    high: float
+    """Limits of one interaction's term."""
+    most_weight: float
+    """Weights above this were lowered to it; chosen on the validation part."""
+    standard_error: float = math.nan
+    drift_allowance: float = 0.0
+    """Clicks per interaction that the bounds allow for drift of demand that the log cannot exclude."""
+    needed: Needed | None = None
+    """If the verdict is MORE DATA, and the estimate is not within its noise of 0."""
+    unit: str | None = None
+    reward: str | None = None
+    bounds: tuple[BoundRow, ...] = ()
+    delta_dial: tuple[tuple[float, float], ...] = ()
+    """(delta, lower bound): what another delta would have said; the verdict is that of the delta asked for."""
+    other_curves: tuple[CurveRow, ...] = ()
+    segments: tuple[SegmentRow, ...] = ()
+    traffic: tuple[SegmentRow, ...] = ()
+    """Queries that the training parts have, and new ones, apart."""
+    doubts: tuple[Doubt, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    inputs: dict[str, Any] = field(default_factory=dict)
+    """Hashes, counts and splits of the model, the log and the features."""
+    saferank: str = ""
+    created: str = ""
+
+    @property
+    def relative(self) -> tuple[float, float, float]:
+        """Improvement, lower and upper bound as shares of the logging policy's click rate; NaN if that is 0."""
+        scale = self.click_rate or math.nan
+        return self.improvement / scale, self.lower / scale, self.upper / scale
+
+    @property
+    def needed_interactions(self) -> int | None:
+        """How many held-out interactions would probably decide, if that can be said: the middle of `needed`."""
+        return None if self.needed is None else round(math.sqrt(self.needed.fewest * self.needed.most))
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether it rests on an examination curve that the log could not check."""
+        return bool(self.examination.get("unchecked"))
+
+    def write(self, path: str | Path) -> None:
+        """Write the JSON file, atomically."""
+        values = FORMAT.marked(
+            asdict(self) | {"verdict": self.verdict.value, "needed_interactions": self.needed_interactions}
+        )
+        with whole_file(Path(path)) as unfinished:
+            unfinished.write_text(json.dumps(finite(values), indent=2, allow_nan=False) + "\n")
+
+    @classmethod
+    def read(cls, path: str | Path) -> Certificate:
+        """Read what `write` wrote."""
+        values = FORMAT.read(Path(path))
+        try:
+            del values["format"], values["version"], values["needed_interactions"]
+            values["verdict"] = Verdict(values["verdict"])
+            values["bounds"] = tuple(BoundRow(**row) for row in values["bounds"])
+            values["other_curves"] = tuple(CurveRow(**row) for row in values["other_curves"])
+            values["doubts"] = tuple(Doubt(**row) for row in values["doubts"])
+            for name in ("segments", "traffic"):
+                values[name] = tuple(SegmentRow(**row) for row in values[name])
+            values["delta_dial"] = tuple((delta, lower) for delta, lower in values["delta_dial"])
+            for name in ("assumptions", "warnings"):
+                values[name] = tuple(values[name])
+            if (needed := values["needed"]) is not None:
+                values["needed"] = Needed(**needed | {"days": needed["days"] and tuple(needed["days"])})
+            if values["standard_error"] is None:
+                values["standard_error"] = math.nan
+            return cls(**values)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"is no certificate of this version ({error}); certify again.", file=path) from error
+
+
+def meaning(certificate: Certificate) -> str:
+    """Return the verdict in one or two sentences."""
+    sure = f"With {confidence(certificate.delta)} confidence, the new ranker"
+    what = "clicks" if certificate.reward is None else certificate.reward
+    at_least, fewer = ("as many", "fewer") if certificate.reward is None else ("as much", "less")
+    less = f" minus {certificate.tolerance:g} per interaction" if certificate.tolerance else ""
+    if certificate.verdict is Verdict.DEPLOY:
+        return f"{sure} earns at least {at_least} {what} as the current one{less}."
+    if certificate.verdict is Verdict.KEEP:
+        return f"{sure} earns {fewer} {what} than the current one{less}."
+    needed = certificate.needed
+    if needed is None and certificate.unsupported_exposure > MUCH_UNSUPPORTED:
+        return (
+            f"Not decided. {certificate.unsupported_exposure:.0%} of what the new ranker shows is not shown in the "
+            "held-out part, and the log says nothing about it."
+        )
+    if needed is None:
+        return f"Not decided. There is no sign of a difference in {what}: the estimate is within its noise of zero."
+    days = ""
+    if needed.days is not None:
+        days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of such a log in all)"
+    how_many = _range(_rounded(needed.fewest), _rounded(needed.most))
+    return (
+        f"Not decided. If the estimate is about right, {how_many} held-out interactions{days} "
+        f"would probably decide for {needed.verdict}; there are {certificate.interactions:,}."
+    )
+
+
+def confidence(delta: float) -> str:
+    """Return 1 - delta in percent, not rounded up to certainty.
+
+    >>> confidence(0.05), confidence(0.001)
+    ('95%', '99.9%')
+    """
+    digits = max(6, 2 - math.floor(math.log10(delta)))
+    return f"{100.0 * (1.0 - delta):.{digits}g}%"
+
+
+def _range(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,} to {last:,}"
+
+
+def _rounded(number: int) -> int:
+    """Return the number to two digits: it is no more exact than that."""
+    unit: int = 10 ** max(len(str(number)) - 2, 0)
+    return -(-number // unit) * unit

@@ -1,0 +1,149 @@
+"""Where no guarantee can be given, and why: said in plain words instead of a verdict."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.engine.errors import DataError
+from saferank.verdict.held_out import HeldOut
+
+MOST_WITHOUT_FEATURES = 0.05
+"""Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
+MOST_BELOW_CUTOFF = 0.05
+"""Share of the clicks below the ranks that are counted: a verdict says nothing about them."""
+MOST_UNRANKED = 0.5
+"""Share of the interactions whose queries the new ranker does not rank: more is a broken join, or says little."""
+OTHER_RANKER = 6.0
+"""Standard deviations by which what is shown may differ from what the known logging policy shows."""
+LEAST_EXPECTED = 1.0
+"""Cells with a smaller expected count tell too little, one by one, for a normal approximation of their sum."""
+
+
+class Refused(DataError):
+    """No certificate: a guarantee cannot be given for this policy from this log. `code` says which check it was."""
+
+    def __init__(self, message: str, *, code: str, **place: Any) -> None:
+        self.code = code
+        super().__init__(message, **place)
+
+
+def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
+    """Raise if the part `certify` of this log may have been used in training, by the two manifests.
+
+    It was not if the log was split as it was for training: the split goes by the impression's id or its time, so that
+    an impression keeps its part however the log grows. Split otherwise, it must be another log altogether. With units,
+    it must have been split by unit (or time): else users are in both.
+    """
+    if "certify" in model.get("used_parts", []):
+        message = "the model was trained on the part 'certify' too, so nothing is held out; fit it anew without."
+        raise Refused(message, code="trained-on-certify")
+    trained = model.get("inputs", {}).get("log")
+    if not trained:
+        return
+    hashes = [{file["sha256"] for file in of.get("files", []) if file.get("sha256")} for of in (trained, log)]
+    same_log = trained.get("source") == log.get("source") or bool(hashes[0] & hashes[1])
+    if same_log and log.get("unit") and (log.get("split") or {}).get("by") == "hash":
+        raise Refused(
+            f"the model was trained on this log split by impression, so that the same {log['unit']} may be in training "
+            "and in the held-out part; fit it anew with --unit.",
+            code="units-in-training",
+            file=log.get("source"),
+        )
+    if same_log and trained.get("split") != log.get("split"):
+        raise Refused(
+            f"the model was trained on this log split as {_words(trained.get('split'))}, but here it is split as "
+            f"{_words(log.get('split'))}, so that training and held-out impressions overlap; split it as for training.",
+            code="other-split",
+            file=log.get("source"),
+        )
+
+
+def check_features(clicks: float, exposure: float, most: float = MOST_WITHOUT_FEATURES, *, source: object) -> None:
+    """Raise if too much of what was clicked, or looked at, is on documents that the model has no features of."""
+    if max(clicks, exposure) > most:
+        raise Refused(
+            f"{clicks:.1%} of the held-out clicks and {exposure:.1%} of the exposure are on documents without "
+            f"features, which the model cannot show (at most {most:.0%} may be); add their features.",
+            code="missing-features",
+            file=source,
+        )
+
+
+def check_cutoff(log: dict[str, Any], most: float = MOST_BELOW_CUTOFF) -> None:
+    """Raise if too many clicks are at ranks that are not counted, where the new ranker may lose them unseen."""
+    below = int(log.get("clicks_below_cutoff") or 0)
+    counted = sum(int(part.get("clicks") or 0) for part in (log.get("parts") or {}).values())
+    share = below / max(below + counted, 1)
+    if share > most:
+        raise Refused(
+            f"{share:.0%} of the clicks are below rank {log.get('cutoff')}, where nothing is counted (at most "
+            f"{most:.0%} may be); choose a larger --cutoff (of fit, or of certify with --candidate).",
+            code="clicks-below-cutoff",
+            file=log.get("source"),
+        )
+
+
+def check_ranked(unranked: float, most: float = MOST_UNRANKED, *, source: object) -> None:
+    """Raise if most of the interactions are of queries that the new ranker does not rank."""
+    if unranked > most:
+        raise Refused(
+            f"{unranked:.0%} of the held-out interactions are of queries that the new ranker does not rank (at most "
+            f"{most:.0%} may be); check that it names queries as the log does, and add the missing ones.",
+            code="few-queries-ranked",
+            file=source,
+        )
+
+
+def check_known_ranker(
+    part: HeldOut, logging_placement: NDArray[np.float64], periods: list[tuple[str, str]], source: object
+) -> None:
+    """Raise if any rank was filled otherwise than by the policy whose scores are given, over all or in one period.
+
+    The usual chi-square over documents and ranks with enough expected counts; beyond OTHER_RANKER standard deviations
+    the log is refused, and the period in which it is worst is named.
+    """
+    deviations = _deviations(part, logging_placement, np.ones(part.strata, np.bool_))
+    worst = ""
+    several = np.unique(part.period)
+    if len(several) > 1:
+        each = [_deviations(part, logging_placement, part.period == period) for period in several]
+        deviations = max(deviations, max(each) - math.sqrt(2.0 * math.log(len(each))))
+        if periods:
+            worst = f", most of all from {periods[int(several[int(np.argmax(each))])][0]} on"
+    if deviations > OTHER_RANKER:
+        raise Refused(
+            f"what the held-out part shows is not what the logging scores say ({deviations:.0f} standard deviations "
+            f"off{worst}): a log of another ranker, or of one that changed; certify on the part with these scores, or "
+            "leave --logging-scores out.",
+            code="other-ranker",
+            file=source,
+        )
+
+
+def _deviations(part: HeldOut, placement: NDArray[np.float64], strata: NDArray[np.bool_]) -> float:
+    inside = strata[part.stratum]
+    if not inside.any():
+        return 0.0
+    # how often anything stood at each rank of the stratum: lists may end early
+    filled = np.zeros((part.strata, part.shown.shape[1]), np.int64)
+    np.add.at(filled, part.stratum, part.shown)
+    listed = filled[part.stratum[inside]]
+    chances = placement[part.pair[inside]]
+    wanted, variance = chances * listed, chances * (1.0 - chances) * listed
+    cells = variance >= LEAST_EXPECTED
+    if not cells.any():
+        return 0.0
+    excess = np.square(part.shown[inside][cells] - wanted[cells]) / variance[cells] - 1.0
+    return float(excess.sum() / math.sqrt(float((2.0 + 1.0 / variance[cells]).sum())))
+
+
+def _words(split: Any) -> str:
+    if not isinstance(split, dict):
+        return "unknown"
+    shares = "/".join(f"{100 * share:g}" for share in split.get("shares", []))
+    more = f", seed {split['seed']}" if "seed" in split else ""
+    return f"{shares} by {split.get('by')}{more}"

@@ -1,0 +1,201 @@
+"""The new ranker beside the one that made the log: what a click on each document is worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.engine.bounds.differences import Differences, extreme_sums, second_moments, weighted_differences
+from saferank.verdict.held_out import HeldOut
+from saferank.verdict.possible_drift import PossibleDrift
+
+Floats = NDArray[np.float64]
+NEVER = 1e-9
+"""Logging exposure below which a document counts as never shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two rankers on the interactions of one part of a log.
+
+    A click on d weighs rho(d)/rho_0(d) - 1, rho being the exposure under the new ranker. Where the scores of the
+    logging policy are known, rho_0 is exact. Where they are not, it is counted in the same interactions, by stratum s:
+
+        rho_0(d) = examined_s(d) / N_s,    examined_s(d) = sum_k examination[k] shown_s(d, k)
+
+    Given what was shown, clicks on d are expected relevance(d) examined_s(d) times, so that the weighted sum is
+    expected to be N_s rho(d) relevance(d): no policy has to be estimated, and a ranker that changes does no harm, as
+    long as relevance does not change with it within a stratum. What was not shown counts as 0 clicks for the new
+    ranker. A query that it does not rank keeps its ranking: no difference. The new ranker fills the ranks that were
+    filled, as often as they were, and no others.
+    """
+
+    part: HeldOut
+    placement: Floats
+    """(pair, rank): chance that the new ranker shows the document there; 0 for what it cannot show."""
+    ranked: NDArray[np.bool_]
+    """Query -> whether the new ranker ranks it."""
+    offsets: NDArray[np.int64]
+    """Where the pairs of each query begin."""
+    logging_placement: Floats | None = None
+    """(pair, rank): the same under the policy that made the log, if it is known."""
+    clip: float = 0.0
+    """Logging exposure is raised to this at least."""
+    most_reward: float = 1.0
+    """Of a click."""
+    drift: PossibleDrift | None = None
+    """What to allow for, if the ranker changed and periods are not told apart."""
+
+    def exposure(self, examination: Floats) -> Floats:
+        """rho(d) of each cell."""
+        return self._exposure(self.placement, examination)
+
+    def logging_exposure(self, examination: Floats) -> Floats:
+        """rho_0(d) of each cell."""
+        if self.logging_placement is not None:
+            return self._exposure(self.logging_placement, examination)
+        interactions = self.part.interactions[self.part.stratum]
+        return (self.part.shown @ examination) / np.maximum(interactions, 1)
+
+    def _exposure(self, placement: Floats, examination: Floats) -> Floats:
+        exposed = np.zeros(self.part.cells)
+        for rank, weight in enumerate(examination):
+            exposed += weight * placement[self.part.pair, rank] * self.part.filled[self.part.stratum, rank]
+        return exposed
+
+    def ratio(self, examination: Floats) -> Floats:
+        """rho / rho_0 of each cell; 1 in queries that the new ranker does not rank, 0 where rho_0 = 0."""
+        logged = self.logging_exposure(examination)
+        ratio = np.zeros(self.part.cells)
+        np.divide(self.exposure(examination), np.maximum(logged, self.clip), out=ratio, where=logged > 0)
+        return np.where(self._ranked, ratio, 1.0)
+
+    @cached_property
+    def _ranked(self) -> NDArray[np.bool_]:
+        """Cell -> whether its query is ranked."""
+        return self.ranked[self.part.query][self.part.stratum]
+
+    def mean(self, examination: Floats, most_weight: float) -> float:
+        """Return the estimate of the improvement: the mean of `differences`, without its terms."""
+        weights = np.minimum(self.ratio(examination), most_weight) - 1.0
+        return float(weights @ self.part.rewards) / max(self.part.patterns.total_interactions, 1)
+
+    def differences(self, examination: Floats, most_weight: float) -> Differences:
+        """Return terms whose mean is expected to be at most the improvement: weights are lowered to `most_weight`.
+
+        For a lower bound that is all: lowering a weight, like leaving out what was not shown, can only lower the mean.
+        For an upper bound, add `rest`.
+        """
+        weights = np.minimum(self.ratio(examination), most_weight) - 1.0
+        low, high = self._extremes(weights, examination, most_weight)
+        return weighted_differences(
+            self.part.patterns,
+            weights,
+            low=low * self.most_reward,
+            high=high * self.most_reward,
+            second_moment=self._second_moments(weights, examination),
+        )
+
+    def _extremes(self, weights: Floats, examination: Floats, most_weight: float) -> tuple[float, float]:
+        """Limits of one interaction's sum of weights.
+
+        With counted exposure what was shown is given, and the limits are those of what was shown. With known exposure
+        it is random, and they are those of all that may be shown.
+        """
+        ranks = len(examination)
+        offsets = np.append(np.unique(self.part.stratum, return_index=True)[1], self.part.cells)
+        if self.logging_placement is not None:
+            if self.part.filled.min(initial=1.0) < 1.0:
+                return -float(ranks), ranks * max(most_weight - 1.0, 0.0)
+            _, _, ratio = self._known(examination)
+            weights, offsets = np.minimum(ratio, most_weight) - 1.0, self.offsets
+        low, high = (extreme_sums(sign * weights, offsets, ranks).min(initial=0.0) for sign in (1.0, -1.0))
+        return float(low), -float(high)
+
+    def _known(self, examination: Floats) -> tuple[Floats, Floats, Floats]:
+        """rho, rho_0 and their ratio of all pairs, whether they were shown or not, all ranks being filled."""
+        assert self.logging_placement is not None
+        ranked = np.repeat(self.ranked, np.diff(self.offsets))
+        rho, logged = self.placement @ examination, self.logging_placement @ examination
+        ratio = np.zeros(len(rho))
+        np.divide(rho, np.maximum(logged, self.clip), out=ratio, where=logged > 0)
+        return np.where(ranked, rho, logged), logged, np.where(ranked, ratio, 1.0)
+
+    def rest(self, examination: Floats, most_weight: float) -> float:
+        """Return what the terms may lack: the exposure that they leave out, as if each of it brought a click.
+
+            sum_d rho(d) - min(rho(d)/rho_0(d), most_weight) rho_0(d)
+
+        As relevance is at most 1, improvement <= E[mean of the terms] + rest. (The terms bound from below what is
+        examined and not clicked, whose complement this is.)
+        """
+        part = self.part
+        if self.logging_placement is not None:
+            rho, logged, ratio = self._known(examination)
+            each = np.add.reduceat(rho - np.minimum(ratio, most_weight) * logged, self.offsets[:-1])
+            left = np.where(self.ranked, each, 0.0)[part.query]
+        else:
+            used = np.minimum(self.ratio(examination), most_weight) * self.logging_exposure(examination)
+            left = self._total(examination) - np.bincount(part.stratum, np.where(self._ranked, used, 0.0), part.strata)
+        # a click at a rank with examination 1 has the chance relevance(d): at most 1 / the largest examination
+        scale = self.most_reward / float(examination.max()) / max(float(part.issued.sum()), 1.0)
+        return scale * float(np.maximum(left, 0.0) @ part.issued)
+
+    def allowance(self, examination: Floats, most_weight: float) -> float:
+        """Return by how much drift that the log does not show could have moved the mean, up or down.
+
+        The documents that drift may be the ones whose exposure varies, so the variations are averaged by squares.
+        """
+        if self.drift is None:
+            return 0.0
+        earned = np.where(self._ranked, np.minimum(self.ratio(examination), most_weight), 0.0) * self.part.rewards
+        squares = float(earned @ np.square(self.drift.variation[self.part.pair]))
+        moved = self.drift.at_most * math.sqrt(float(earned.sum()) * squares)
+        return moved / max(self.part.patterns.total_interactions, 1)
+
+    def _total(self, examination: Floats) -> Floats:
+        """Stratum -> exposure of all documents under the new ranker; 0 where it does not rank the query."""
+        at_rank = np.add.reduceat(self.placement, self.offsets[:-1], axis=0)[self.part.query]
+        return np.where(self.ranked[self.part.query], (at_rank * self.part.filled) @ examination, 0.0)
+
+    def _second_moments(self, weights: Floats, examination: Floats) -> dict[str, float]:
+        """Upper limits of E[X^2]: see `differences.second_moments`."""
+        part = self.part
+        if self.logging_placement is not None:
+            _, logged, ratio = self._known(examination)
+            capped = np.minimum(ratio, float(weights.max(initial=0.0)) + 1.0) - 1.0
+            issued = np.bincount(part.query, part.issued, len(self.offsets) - 1).astype(np.float64)
+            found = second_moments(capped, logged, self.offsets, examination, issued)
+        else:
+            starts = np.append(np.unique(part.stratum, return_index=True)[1], part.cells)
+            seen = np.unique(part.stratum)
+            logged = self.logging_exposure(examination)
+            found = second_moments(weights, logged, starts, examination, part.issued[seen])
+        return {name: self.most_reward**2 * value for name, value in found.items()}
+
+    def unsupported(self, examination: Floats) -> float:
+        """Share of the new ranker's exposure on documents that were not shown in their stratum."""
+        part = self.part
+        if self.logging_placement is not None:
+            rho, logged, _ = self._known(examination)
+            of_query = np.add.reduceat(np.where(logged > NEVER, 0.0, rho), self.offsets[:-1])
+            total = np.add.reduceat(rho, self.offsets[:-1])
+            return float(of_query[part.query] @ part.issued) / max(float(total[part.query] @ part.issued), 1e-300)
+        seen = np.bincount(part.stratum, np.where(self._ranked, self.exposure(examination), 0.0), part.strata)
+        exposed = float(self._total(examination) @ part.issued)
+        return 1.0 - float(seen @ part.issued) / exposed if exposed > 0 else 0.0
+
+    def effective_clicks(self, examination: Floats, most_weight: float) -> float:
+        """Kish's (sum w)^2 / sum w^2 over the clicks, w = rho/rho_0: how many equal clicks they are worth."""
+        weights = np.minimum(self.ratio(examination), most_weight)
+        clicks = self.part.clicked.sum(axis=1)
+        squares = float(clicks @ np.square(weights))
+        return float(clicks @ weights) ** 2 / squares if squares > 0 else 0.0
+
+    def of(self, patterns_chosen: NDArray[np.bool_]) -> Comparison:
+        """Return the comparison on some of the interactions; logging exposure stays that of all of them."""
+        return replace(self, part=replace(self.part, patterns=self.part.patterns.subset(patterns_chosen)))

@@ -1,0 +1,159 @@
+"""The examination curves that a verdict has to hold for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.doctor.examination_check import examination_check
+from saferank.engine.propensity.examination_estimate import FEW_QUERIES, estimate_examination
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.verdict.checks import Refused
+
+Floats = NDArray[np.float64]
+CURVE_SHARE = 0.2
+"""Share of delta that is spent on the curve where it is estimated."""
+RANGE = 0.2
+"""A given curve is taken to the powers 1 - RANGE to 1 + RANGE: so much steeper or flatter it may really be."""
+OTHER_POWERS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+"""Powers of the curve for which the certificate says what the verdict would be."""
+STEP = 1e-3
+"""In log examination, for the derivative of the estimate."""
+
+REMEDY = (
+    "Rankings have to vary within the day: draw them at random now and then (`saferank plan` says how much). If you "
+    "know the curve, give it (--examination) and say so (--trust-examination)."
+)
+ONE_RANK = "one rank only"
+ESTIMATED, AGREES, UNCHECKED = "estimated", "given, and the log agrees", "given, and the log cannot check it"
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """A curve, and how wrong it may be."""
+
+    kind: str
+    curve: Floats
+    """1 at rank 1."""
+    covariance: Floats | None = None
+    """Of the logarithm of `curve`; None if it is not estimated."""
+    others: tuple[Floats, ...] = ()
+    """Further curves that the verdict has to hold for."""
+
+    def share(self) -> float:
+        """Share of delta that goes to the curve."""
+        return 0.0 if self.covariance is None else CURVE_SHARE
+
+    def with_powers(self, power: float) -> Curves:
+        """Return the curves with two more to hold for: this one so much flatter, and so much steeper."""
+        return replace(self, others=(*self.others, self.curve ** (1.0 - power), self.curve ** (1.0 + power)))
+
+    def around(self, improvement: Callable[[Floats], float], delta: float) -> list[Floats]:
+        """Return the curves to hold for: the curve, `others`, and the two ends of the confidence set at level delta.
+
+        The set is the ellipsoid of all curves at level delta (the new ranker may have been learned from the same
+        counts, so no direction is fixed beforehand). Its ends are the curves that move the improvement most:
+
+            log curve -+ r C g / sqrt(g' C g),    g = d improvement / d log curve,    r^2 the 1 - delta quantile of
+                                                  chi-square with as many degrees of freedom as ranks less one
+        """
+        curves = [self.curve, *self.others]
+        if self.covariance is None:
+            return curves
+        logs = np.log(self.curve)
+        slope = np.zeros(len(logs))
+        for rank in range(1, len(logs)):
+            moved = np.zeros(len(logs))
+            moved[rank] = STEP
+            slope[rank] = (improvement(np.exp(logs + moved)) - improvement(np.exp(logs - moved))) / (2.0 * STEP)
+        direction = self.covariance @ slope
+        length = math.sqrt(max(float(slope @ direction), 0.0))
+        if length == 0.0:
+            return curves
+        step = _radius(len(logs) - 1, delta) * direction / length
+        return [*curves, np.exp(logs - step), np.exp(logs + step)]
+
+
+def _radius(freedom: int, delta: float) -> float:
+    """Root of the 1 - delta quantile of chi-square, by the cube root of Wilson and Hilferty (1931)."""
+    part = 2.0 / (9.0 * freedom)
+    return math.sqrt(freedom * max(1.0 - part - NormalDist().inv_cdf(delta) * math.sqrt(part), 0.0) ** 3)
+
+
+def curves_for(
+    counts: LogStatistics,
+    given: Floats | None,
+    *,
+    trust: bool = False,
+    within: bool = False,
+    fixed: bool = False,
+    strict: bool = False,
+    source: object = None,
+    seed: int = 0,
+) -> Curves:
+    """Return what the verdict has to hold for, from counts that are not held out and the curve that was given, if any.
+
+    Raises `Refused` if the log contradicts the given curve; and if neither the log tells the curve nor the caller
+    trusts the one given. `within`: the counts' queries are queries
+    within stretches of time. `fixed`: the curve must not depend on the log, which may grow between looks.
+    `strict`: an estimate that is too wide to check a curve by does not count.
+    """
+    if counts.cutoff == 1:
+        return Curves(ONE_RANK, np.ones(1))
+    estimate = estimate_examination(counts, np.random.default_rng(seed))
+    known = estimate.complete and estimate.log_covariance is not None and estimate.queries >= FEW_QUERIES
+    if strict:
+        known = known and examination_check(counts, None).status != "unchecked"
+    if given is None:
+        if not known:
+            raise Refused(f"{_unknown(within)} {REMEDY}", code=_code("unknown", within), file=source)
+        return Curves(ESTIMATED, estimate.curve, estimate.log_covariance)
+    if not (given > 0).all():
+        raise Refused(
+            "a rank with examination 0 cannot be certified; give a smaller --cutoff.", code="examination-zero"
+        )
+    relative = given / given[0]
+    others = tuple(relative ** (1.0 + sign * RANGE) for sign in (-1.0, 1.0))
+    check = examination_check(counts, relative)
+    if check.status == "contradicted":
+        rank = check.worst_rank or 0
+        raise Refused(
+            f"the log contradicts the examination curve: rank {rank + 1} was given as {relative[rank]:.2f} of rank 1, "
+            f"and the log says {check.curve[rank]:.2f}. Either the curve is wrong, or rankings follow who asks or "
+            "when (personalised, by region, by hour), which bends what the log says; find out which.",
+            code="examination-contradicted",
+            file=source,
+        )
+    if fixed and check.status == "agrees":
+        return Curves(AGREES, relative, None, others)
+    if known and check.status == "agrees":
+        return Curves(AGREES, estimate.curve, estimate.log_covariance, (relative, *others))
+    if not trust:
+        raise Refused(
+            f"{_unknown(within)} So it cannot check the curve that was given, and a wrong one makes a worse "
+            f"ranker look better. {REMEDY}",
+            code=_code("unchecked", within),
+            file=source,
+        )
+    return Curves(UNCHECKED, relative, None, others)
+
+
+def _unknown(within: bool) -> str:
+    if within:
+        return (
+            "demand changes over time and the ranker follows it, so that clicks of different days cannot be compared; "
+            "and within a day rankings hardly vary. The log does not show how often each rank is examined."
+        )
+    return (
+        "the log does not show how often each rank is examined: too few documents, or of too few queries, were shown "
+        "and clicked at several ranks."
+    )
+
+
+def _code(what: str, within: bool) -> str:
+    return "ranker-follows-demand" if within else f"examination-{what}"

@@ -1,0 +1,137 @@
+"""The interactions of one part of a log, counted by stratum: a query, or a query within a stretch of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from saferank.engine.types.click_patterns import ClickPatterns
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog, Places
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Counts per cell: a document that was shown in a stratum. Cells of a stratum stand together."""
+
+    pair: Ints
+    """Row of the cell's query and document among all pairs."""
+    stratum: Ints
+    """Of each cell, rising."""
+    shown: Ints
+    """(cell, rank)."""
+    clicked: Ints
+    """(cell, rank)."""
+    query: Ints
+    """Of each stratum."""
+    period: Ints
+    """Stretch of time of each stratum; 0 if times are not told apart."""
+    interactions: Ints
+    """Of each stratum."""
+    patterns: ClickPatterns
+    """Sets of cells that were clicked together; its queries are strata."""
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return len(self.pair)
+
+    @property
+    def strata(self) -> int:
+        """Number of strata."""
+        return len(self.query)
+
+    @cached_property
+    def issued(self) -> Floats:
+        """Interactions of each stratum among `patterns`: all of them, unless some patterns were chosen."""
+        return np.bincount(self.patterns.query, self.patterns.interactions, self.strata).astype(np.float64)
+
+    @cached_property
+    def rewards(self) -> Floats:
+        """Of each cell: its clicks, or what they brought in."""
+        patterns = self.patterns
+        each = np.repeat(patterns.interactions, np.diff(patterns.bounds)).astype(np.float64)
+        if patterns.rewards is not None:
+            each = each * patterns.rewards
+        return np.bincount(patterns.documents, each, self.cells).astype(np.float64)
+
+    @cached_property
+    def filled(self) -> Floats:
+        """(stratum, rank): share of its interactions that show something there; lists end early, or with the screen."""
+        shown = np.zeros((self.strata, self.shown.shape[1]))
+        np.add.at(shown, self.stratum, self.shown)
+        return shown / np.maximum(self.interactions, 1)[:, None]
+
+    def statistics(self) -> LogStatistics:
+        """Return the counts as a log whose queries are the strata that showed something."""
+        seen, offsets = np.unique(self.stratum, return_index=True)
+        return LogStatistics(np.append(offsets, self.cells), self.interactions[seen], self.shown, self.clicked)
+
+
+def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:
+    """Return the queries and documents that the log shows or `data` has, sorted, without features."""
+    assert data.query_ids is not None
+    assert data.document_ids is not None
+    of_document = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
+    own = pa.table({"query_id": of_document, "document_id": pa.array(data.document_ids, pa.string())})
+    both = pa.concat_tables([log.impressions.select(["query_id", "document_id"]), own])
+    pairs = both.group_by(["query_id", "document_id"]).aggregate([])
+    pairs = pairs.sort_by([("query_id", "ascending"), ("document_id", "ascending")])  # the same in every run
+    query = pairs["query_id"].combine_chunks().dictionary_encode()
+    starts = np.flatnonzero(np.diff(query.indices.to_numpy(zero_copy_only=False), prepend=-1))
+    return RankingData(
+        features=np.zeros((len(pairs), 0), np.float32),
+        offsets=np.append(starts, len(pairs)),
+        query_ids=np.array(query.dictionary.to_pylist(), np.str_),
+        document_ids=np.array(pairs["document_id"].to_pylist(), np.str_),
+        source=log.source,
+    )
+
+
+def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, strata: Ints | None = None) -> HeldOut:
+    """Count the given parts by query; and, if `strata` numbers the stretch that each period belongs to, by stretch.
+
+    `pairs` holds all that the log shows.
+    """
+    stretch = np.zeros(max(len(log.periods), 1), np.int64) if strata is None else strata
+    patterns = log.click_patterns(parts, pairs)
+    assert patterns.period is not None
+    period = stretch[patterns.period]
+    periods = int(stretch.max(initial=0)) + 1
+    keys, stratum_of_pattern = np.unique(patterns.query * periods + period, return_inverse=True)
+
+    rows = log.impressions.filter(pc.is_in(log.impressions["part"], value_set=pa.array(parts, pa.string())))
+    pair = Places(pairs).of_pairs(rows["query_id"], rows["document_id"])
+    when = stretch[rows["period"].to_numpy()]
+    stratum = np.searchsorted(keys, pairs.query_of_document[pair] * periods + when)
+    cells, place = np.unique(stratum * pairs.documents + pair, return_inverse=True)
+    rank = rows["position"].to_numpy().astype(np.int64) - 1
+    counts = []
+    for name in ("shown", "clicked"):
+        table = np.zeros((len(cells), log.cutoff), np.int64)
+        np.add.at(table, (place, rank), rows[name].to_numpy())
+        counts.append(table)
+    clicked_in = np.repeat(stratum_of_pattern.ravel(), np.diff(patterns.bounds))
+    return HeldOut(
+        pair=cells % pairs.documents,
+        stratum=cells // pairs.documents,
+        shown=counts[0],
+        clicked=counts[1],
+        query=keys // periods,
+        period=keys % periods,
+        interactions=np.bincount(stratum_of_pattern.ravel(), patterns.interactions, len(keys)).astype(np.int64),
+        patterns=replace(
+            patterns,
+            query=stratum_of_pattern.ravel(),
+            documents=np.searchsorted(cells, clicked_in * pairs.documents + patterns.documents),
+        ),
+    )

@@ -1,0 +1,175 @@
+"""How often the held-out part of a log has been looked at: every new look at the same data costs a share of delta."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from saferank.engine.errors import DataError
+from saferank.files.atomic_write import whole_file
+from saferank.files.json_format import FileFormat
+
+FORMAT = FileFormat("saferank-ledger", 1, "certify", "remove it only if the log is new: its looks are then forgotten")
+
+
+@dataclass(frozen=True)
+class Look:
+    """One model, certified once on one state of the held-out part."""
+
+    model: str
+    """Hash of what was certified, and of how."""
+    log: str
+    """Hash of what tells the held-out part: files, split, sizes."""
+    source: str
+    period: list[str] | None
+    """First and last moment of the log."""
+    files: list[str]
+    """SHA-256 of its files, where known."""
+    delta: float
+    """Asked for."""
+    spent: float
+    """Of it, at this look."""
+    interactions: int
+    improvement: float
+    lower: float
+    upper: float
+    verdict: str
+    at: str
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Looks at one log, in order."""
+
+    looks: tuple[Look, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> Ledger:
+        """Read the file, or begin a new ledger if there is none."""
+        if not path.exists():
+            return cls()
+        values = FORMAT.read(path)
+        try:
+            return cls(tuple(Look(**look) for look in values["looks"]))
+        except (KeyError, TypeError) as error:
+            raise DataError(f"is no ledger of this version ({error!r}); {FORMAT.again}.", file=path) from error
+
+    def write(self, path: Path) -> None:
+        """Write the file, atomically."""
+        with whole_file(path) as unfinished:
+            unfinished.write_text(json.dumps(FORMAT.marked({"looks": [asdict(look) for look in self.looks]}), indent=2))
+
+    def on(self, manifest: dict[str, Any]) -> tuple[Look, ...]:
+        """Return the looks at data that this log shares interactions with, as far as times and files tell."""
+        return tuple(look for look in self.looks if _overlaps(look, manifest))
+
+    def share(self, model: str, manifest: dict[str, Any], *, any_time: bool = False) -> tuple[float, int]:
+        """Return the share of delta for a look at this log with this model, and which look it is.
+
+        The j-th look gets 1/(j (j + 1)): all looks ever taken add up to 1. The same model on the same data is the
+        same look, whatever is done in between; with a bound that holds at any time (`any_time`), also when the data
+        has grown. Data that no earlier look has seen starts at 1.
+        """
+        before = self.on(manifest)
+        state = log_fingerprint(manifest)
+        for place, look in enumerate(before, 1):
+            if look.model == model and (any_time or look.log == state):
+                return 1.0 / (place * (place + 1)), place
+        number = len(before) + 1
+        return 1.0 / (number * (number + 1)), number
+
+    def with_look(self, look: Look) -> Ledger:
+        """Return the ledger with one look more, or as it is if it is there already."""
+        if any((look.model, look.log) == (other.model, other.log) for other in self.looks):
+            return self
+        return Ledger((*self.looks, look))
+
+
+def make_look(
+    model: str,
+    manifest: dict[str, Any],
+    *,
+    delta: float,
+    spent: float,
+    interactions: int,
+    improvement: float,
+    lower: float,
+    upper: float,
+    verdict: str,
+) -> Look:
+    """Return the entry for a look that was taken now."""
+    period = manifest.get("period")
+    return Look(
+        model=model,
+        log=log_fingerprint(manifest),
+        source=str(manifest.get("source")),
+        period=None if period is None else [str(moment) for moment in period],
+        files=_hashes(manifest),
+        delta=delta,
+        spent=spent,
+        interactions=interactions,
+        improvement=improvement,
+        lower=lower,
+        upper=upper,
+        verdict=verdict,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def fingerprint(values: Any) -> str:
+    """Return a hash of anything that goes into JSON."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def log_fingerprint(manifest: dict[str, Any]) -> str:
+    """Return a hash of what tells one state of a held-out part from another."""
+    told = ("source", "files", "rows", "cutoff", "split", "period", "parts", "unit", "reward")
+    return fingerprint({name: manifest.get(name) for name in told})
+
+
+def ledger_path(source: str) -> Path:
+    """Return where the ledger of a log is kept: beside it."""
+    plain = source.removeprefix("duckdb://").rstrip("/")
+    path = Path(plain)
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in path.name) or "log"
+    folder = path.parent if path.parent.is_dir() else Path()
+    return folder / f"{name}.ledger.json"
+
+
+def seconds_of(moment: Any) -> float | None:
+    """Return a moment of a manifest in seconds since the epoch: ISO text, or a number of s, ms, µs or ns; else None."""
+    try:
+        parsed = datetime.fromisoformat(str(moment))
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        pass
+    try:
+        number = float(moment)
+    except (TypeError, ValueError):
+        return None
+    for least, unit in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)):
+        if abs(number) > least:
+            return number / unit
+    return number
+
+
+def _overlaps(look: Look, manifest: dict[str, Any]) -> bool:
+    period = manifest.get("period")
+    if look.period is not None and period is not None:
+        moments = [seconds_of(moment) for moment in (*look.period, *period)]
+        if None in moments:
+            return True
+        begin, end, first, last = (moment or 0.0 for moment in moments)
+        return first <= end and begin <= last
+    files = _hashes(manifest)
+    if look.files and files:
+        return bool(set(look.files) & set(files)) or look.source == str(manifest.get("source"))
+    return True
+
+
+def _hashes(manifest: dict[str, Any]) -> list[str]:
+    return [file["sha256"] for file in manifest.get("files") or [] if file.get("sha256")]

@@ -1,0 +1,82 @@
+"""What is wrong, or doubtful, about a log: asked of `doctor` before there is any verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.drift import ranker_moved
+from saferank.doctor.period_counts import PeriodCounts, period_counts
+from saferank.doctor.shown_pairs import shown_pairs
+from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.verdict.certificate import Doubt
+from saferank.verdict.checks import Refused
+
+MAY_DRIFT = 2.0
+"""Normal deviate of the test of drifting demand from which a ranker that changes is taken to follow demand: lower than
+doctor's, because caution costs only width here."""
+REPLICATES = 20
+"""Of doctor's bootstrap, whose intervals the verdict does not use."""
+ELSEWHERE = ("examination", "ranker-follows-demand")
+"""Beginnings of the codes of findings that the verdict looks into by itself: see `curves_for`."""
+NOT_DOUBTS = ("effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features")
+"""Codes of findings about what can be learned, which a verdict does not depend on."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogDoubts:
+    """What the verdict has to take care of."""
+
+    doubts: tuple[Doubt, ...] = ()
+    stretches: NDArray[np.int64] | None = None
+    """Period -> number of the stretch of time that it belongs to, in each of which the ranker was the same; None if it
+    never changed, or is known."""
+    may_drift: bool = False
+    """Whether demand seems to have changed too: then clicks of different stretches must not be compared."""
+
+
+def log_doubts(log: AggregatedLog, *, known: bool, random_per_unit: bool = False) -> LogDoubts:
+    """Return what doctor finds; raise `Refused` if a finding stands in the way of any verdict.
+
+    `known`: the logging policy is, and then it does not matter how demand changes. `random_per_unit`: rankings that
+    depend on the user were drawn at random, not by taste.
+    """
+    health = diagnose(log, em=False, replicates=REPLICATES)
+    doubts = []
+    for finding in health.findings:
+        if finding.code.startswith(ELSEWHERE) or (finding.code == "personalised" and random_per_unit):
+            continue
+        if finding.blocks:
+            raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)
+        if finding.level != "good" and finding.code not in NOT_DOUBTS:
+            doubts.append(Doubt(finding.code, finding.text, finding.remedy))
+    if known or not health.ranker.significant:
+        return LogDoubts(tuple(doubts))
+    pairs = shown_pairs(log)
+    stretches = steady_stretches(period_counts(log, pairs, Places(pairs)))
+    may_drift = health.demand.z > MAY_DRIFT or health.within_periods
+    return LogDoubts(tuple(doubts), stretches, may_drift)
+
+
+def steady_stretches(counts: PeriodCounts) -> NDArray[np.int64]:
+    """Number the stretches of time, each of consecutive periods, in which the ranker did not change.
+
+    The log is cut where it changed most, and each half again, until no change is significant.
+    """
+    starts: list[int] = [0]
+
+    def cut(first: int, last: int) -> None:
+        if last - first < 2:
+            return
+        inside = counts.of((counts.period >= first) & (counts.period < last))
+        found = ranker_moved(replace(inside, period=inside.period - first, periods=last - first))
+        if found.significant and found.boundary is not None:
+            starts.append(first + found.boundary)
+            cut(first, first + found.boundary)
+            cut(first + found.boundary, last)
+
+    cut(0, counts.periods)
+    return np.searchsorted(np.sort(starts), np.arange(counts.periods), side="right") - 1

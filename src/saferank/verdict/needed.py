@@ -1,0 +1,51 @@
+"""How much more data would decide, where the held-out part cannot tell yet."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from saferank.logs.aggregated_log import AggregatedLog
+from saferank.verdict.certificate import Needed, Verdict
+from saferank.verdict.judge import Judge
+from saferank.verdict.ledger import seconds_of
+
+POWER = 0.8
+"""Chance with which `Needed` interactions decide."""
+
+
+def needed_to_decide(judge: Judge, lower: float, upper: float, tolerance: float, log: AggregatedLog) -> Needed | None:
+    """Widths fall like 1/sqrt(N). None if the estimate is within a standard error of what has to be proven."""
+    curve = judge.curves.curve
+    below, above = (judge.comparison.differences(curve, limit) for limit in judge.limits)
+    fixed = [judge.comparison.allowance(curve, limit) for limit in judge.limits]  # does not shrink as the log grows
+    tolerance = tolerance - fixed[0]
+    lower, upper = lower + fixed[0], upper - fixed[1]
+    highest = above.mean + judge.comparison.rest(curve, judge.limits[1]) + fixed[0] + fixed[1]
+    if below.mean + tolerance > below.standard_error:
+        margin, width, error, verdict = below.mean + tolerance, below.mean - lower, below.standard_error, Verdict.DEPLOY
+    elif -(highest + tolerance) > above.standard_error:
+        margin, width, error, verdict = -(highest + tolerance), upper - highest, above.standard_error, Verdict.KEEP
+    else:
+        return None
+    interactions = below.interactions
+    wanted = width + NormalDist().inv_cdf(POWER) * error
+    fewest, most = (
+        max(math.ceil(interactions * (wanted / (margin + sign * error)) ** 2), interactions + 1) for sign in (0.5, -0.5)
+    )
+    per_day = _held_out_per_day(log, interactions)
+    days = None if per_day is None else (fewest / per_day, most / per_day)
+    return Needed(fewest, most, verdict.value, days)
+
+
+def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
+    period = log.manifest.get("period")
+    if period is None:
+        return None
+    first, last = (seconds_of(moment) for moment in period)
+    if first is None or last is None:
+        return None
+    seconds = last - first
+    if (log.manifest.get("split") or {}).get("by") == "time":
+        seconds *= float(log.manifest["split"]["shares"][-1])
+    return interactions / (seconds / 86400.0) if seconds > 0 else None

@@ -1,0 +1,173 @@
+"""The ranker that is to go live: a score for every query and document that it can show, whoever made it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.plackett_luce import placement
+from saferank.engine.types.ranking_data import RankingData, content_hash
+from saferank.features.candidates import candidate_files
+from saferank.policy.policy import Policy
+from saferank.policy.serve import ServeAs, ranks_by_score
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NewRanker:
+    """Scores of the pairs in `data`, and how they are served: by score, or as rankings drawn with Plackett-Luce.
+
+    It cannot show what is not in `data`. A query that is not there keeps the ranking that it has.
+    """
+
+    data: RankingData
+    """The pairs, with ids; the features are not looked at."""
+    scores: NDArray[Any]
+    serve_as: ServeAs = "deterministic"
+    examination: Floats | None = None
+    """The curve that a model was learned with; None for a ranker made elsewhere."""
+    complete: bool = False
+    """Whether it ranks whatever it has features of, so that a shown document that it lacks is a gap in the features."""
+    description: dict[str, Any] = field(default_factory=dict)
+    """What the certificate says of it: hashes, settings."""
+
+    def __post_init__(self) -> None:
+        if self.serve_as not in ("deterministic", "sampled"):
+            raise UsageError(f"serve_as='{self.serve_as}' is unknown; choose deterministic or sampled.")
+        if self.data.query_ids is None or self.data.document_ids is None:
+            raise DataError("has no ids of queries and documents, and a log needs them.", file=self.data.source)
+        if len(self.scores) != self.data.documents:
+            raise DataError(f"{len(self.scores)} scores for {self.data.documents} documents.", file=self.data.source)
+
+    @property
+    def identity(self) -> str:
+        """A hash of what it shows for which query: two rankers with the same one are the same."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.data.offsets).tobytes())
+        for ids in (self.data.query_ids, self.data.document_ids):
+            digest.update("\0".join([] if ids is None else ids).encode() + b"\1")
+        digest.update(np.ascontiguousarray(self.scores, np.float64).tobytes() + self.serve_as.encode())
+        return digest.hexdigest()
+
+    def placement(self, cutoff: int) -> Floats:
+        """(document, rank): the chance that the document stands there."""
+        if self.serve_as == "sampled":
+            return placement(self.scores, self.data.offsets, cutoff).astype(np.float64)
+        rank = ranks_by_score(self.scores, self.data.offsets)
+        chances = np.zeros((len(rank), cutoff))
+        shown = np.flatnonzero(rank <= cutoff)
+        chances[shown, rank[shown] - 1] = 1.0
+        return chances
+
+
+def ranker_of_policy(policy: Policy, data: RankingData, serve_as: ServeAs) -> NewRanker:
+    """Return a model as it will be served on these features."""
+    scores = policy.scores(data)
+    described = {name: policy.manifest.get(name) for name in ("saferank", "files", "settings", "used_parts")}
+    return NewRanker(
+        data,
+        scores,
+        serve_as,
+        examination=policy.examination,
+        complete=True,
+        description=described | {"features": _described(data, scores)},
+    )
+
+
+def read_ranker(path: str | Path, serve_as: ServeAs = "deterministic") -> NewRanker:
+    """Read a ranker that was made elsewhere: Parquet or CSV files with the columns of `ranker_of_table`."""
+    tables = []
+    for file in candidate_files(path):
+        try:
+            if file.name.endswith((".csv", ".csv.gz")):
+                types = {"query_id": pa.string(), "document_id": pa.string()}
+                tables.append(
+                    pyarrow.csv.read_csv(file, convert_options=pyarrow.csv.ConvertOptions(column_types=types))
+                )
+            else:
+                tables.append(pq.read_table(file, partitioning=None))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(
+                f"cannot be read ({error}); give Parquet, or CSV if its name ends in .csv.", file=file
+            ) from error
+    return ranker_of_table(pa.concat_tables(tables, promote_options="default"), serve_as, source=str(path))
+
+
+def ranker_of_table(
+    table: pa.Table | Mapping[str, Any], serve_as: ServeAs = "deterministic", *, source: str = "a table"
+) -> NewRanker:
+    """Return a ranker from the columns `query_id`, `document_id` and `score` (or `rank`), rows in any order.
+
+    The highest score, or the lowest rank, comes first. Documents that are not listed are not shown.
+    """
+    rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
+    there = rows.column_names
+    column = next((name for name in ("score", "rank") if name in there), "score")
+    for name in ("query_id", "document_id", column):
+        if name not in there:
+            wanted = "'score' or 'rank'" if name == column else f"'{name}'"
+            raise DataError(
+                f"a ranker needs a column {wanted}; there are {', '.join(there)}.", file=source, column=name
+            )
+    if len(rows) == 0:
+        raise DataError("has no row; a ranker lists what it shows.", file=source)
+    if column == "rank" and serve_as == "sampled":
+        raise UsageError("rankings are drawn from scores; give a column 'score' to certify it as sampled.")
+    for name in ("query_id", "document_id"):
+        if rows[name].null_count:
+            row = int(np.flatnonzero(rows[name].is_null().to_numpy())[0])
+            raise DataError("got null, but every row has an id; fill it in.", file=source, row=row, column=name)
+    try:
+        values = rows[column].cast(pa.float64()).fill_null(float("nan")).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"holds {rows[column].type}, but must hold numbers.", file=source, column=column) from error
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        message = f"got {values[bad[0]]}, but every document needs a number; fill it in."
+        raise DataError(message, file=source, row=int(bad[0]), column=column)
+    try:
+        query, document = (
+            rows[name].cast(pa.string()).combine_chunks().dictionary_encode() for name in ("query_id", "document_id")
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        kinds = f"{rows['query_id'].type} and {rows['document_id'].type}"
+        raise DataError(
+            f"ids are {kinds}, but must be text or whole numbers.", file=source, column="query_id"
+        ) from error
+    code, documents = (column.indices.to_numpy(zero_copy_only=False).astype(np.int64) for column in (query, document))
+    order = np.lexsort((documents, code))
+    again = np.flatnonzero((np.diff(code[order]) == 0) & (np.diff(documents[order]) == 0))
+    if len(again):
+        row = int(order[again[0] + 1])
+        message = "this document is listed twice for its query; leave one."
+        raise DataError(message, file=source, row=row, column="document_id")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    data = RankingData(
+        features=np.zeros((len(order), 0), np.float32),
+        offsets=np.append(starts, len(order)),
+        query_ids=np.array(query.dictionary.to_pylist(), np.str_)[code[order][starts]],
+        document_ids=np.array(document.dictionary.to_pylist(), np.str_)[documents[order]],
+        source=source,
+    )
+    scores = (values if column == "score" else -values)[order]
+    return NewRanker(data, scores, serve_as, description={"candidate": _described(data, scores)})
+
+
+def _described(data: RankingData, scores: NDArray[Any]) -> dict[str, Any]:
+    return {
+        "source": data.source,
+        "sha256": content_hash(data),
+        "scores_sha256": hashlib.sha256(np.ascontiguousarray(scores).tobytes()).hexdigest(),
+        "queries": data.queries,
+        "documents": data.documents,
+    }

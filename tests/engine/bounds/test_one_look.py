@@ -1,0 +1,137 @@
+"""The bound for a single look: coverage in worlds whose truth is known, power, and a plain loop beside it."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from saferank.engine.bounds.betting import betting
+from saferank.engine.bounds.differences import Differences
+from saferank.engine.bounds.one_look import MOST_STAKED, OVERSHOOT, WEIGHT_OF_GUESS, is_above, one_look
+from tests.engine.bounds.test_registry import DELTA, LOGS, NAMES, WORLDS, allowed, draws
+from tests.engine.bounds.worlds import World, dcg_world, harmful_world, paper_world
+
+
+@pytest.mark.parametrize("interactions", [1, 3, 100, 3_000])
+@pytest.mark.parametrize("world", WORLDS, ids=NAMES)
+def test_the_truth_is_ruled_out_as_rarely_as_promised(world: World, interactions: int) -> None:
+    """Each log has clicks of its own, and with them an order of its own."""
+    variance = variance_of(world)
+    for guess in (variance, variance / 100.0):  # a wrong guess may cost width, never coverage
+        failures = []
+        for number, log in enumerate(draws(world, interactions, LOGS, seed=3)):
+            failures.append(is_above(replace(log, guess=guess, salt=str(number)), world.improvement, DELTA))
+        assert np.mean(failures) <= allowed(LOGS)
+
+
+def test_logs_of_one_size_are_covered_too() -> None:
+    """The order is that of the program. If it is one and the same for all logs of a size, the terms that come first
+    are always the same order statistics, and not independent draws."""
+    for world in (paper_world(), dcg_world(), harmful_world()):
+        guess = variance_of(world)
+        logs = [replace(log, guess=guess) for log in draws(world, 1_000, LOGS, seed=3)]
+        assert np.mean([is_above(log, world.improvement, DELTA) for log in logs]) <= allowed(LOGS)
+
+
+def variance_of(world: World) -> float:
+    values, chances = world.chances_of_values()
+    return float(chances @ np.square(values - world.improvement))
+
+
+def easy_logs(interactions: int, logs: int) -> list[Differences]:
+    """X is -1, 0 or 1 with mean 0.1 and variance 0.29."""
+    counts = np.random.default_rng(2).multinomial(interactions, [0.1, 0.7, 0.2], size=logs)
+    return [Differences(np.array([-1.0, 0.0, 1.0]), count, -1.0, 1.0, guess=0.3) for count in counts]
+
+
+def test_it_decides_about_as_often_as_student_t_and_more_often_than_betting() -> None:
+    """With 200 interactions Student's t rejects a mean of 0 in 84% of the logs."""
+    logs = easy_logs(200, 500)
+    decided = np.mean([is_above(log, 0.0, DELTA) for log in logs])
+    bets = np.mean([betting(log, DELTA) > 0.0 for log in logs])
+    assert decided > 0.7
+    assert bets < decided - 0.2
+
+
+def test_it_is_nearly_as_narrow_as_student_t() -> None:
+    for log in easy_logs(3_000, 20):
+        width = log.mean - one_look(log, DELTA)
+        assert 0.6 * width < stats.norm.ppf(1.0 - DELTA) * log.standard_error < 1.3 * width
+        assert width < log.mean - betting(log, DELTA)
+
+
+def test_the_bound_is_where_the_doubt_ends() -> None:
+    for log in easy_logs(300, 20):
+        bound = one_look(log, DELTA)
+        assert is_above(log, bound - 1e-4, DELTA)
+        assert not is_above(log, bound + 1e-4, DELTA)
+
+
+def plain_capital(values: list[float], mean: float, low: float, guess: float, delta: float) -> float:
+    """The largest capital on the way, stake by stake as the module's docstring has it."""
+    pay, capital, most = OVERSHOOT / delta, 1.0, 1.0
+    squares, seen = guess * WEIGHT_OF_GUESS, WEIGHT_OF_GUESS
+    for t, value in enumerate(values):
+        share = capital / pay
+        wanted = stats.norm.pdf(stats.norm.ppf(share)) / share / math.sqrt((len(values) - t) * squares / seen)
+        capital *= 1.0 + min(wanted, MOST_STAKED / (mean - low)) * (value - mean)
+        most = max(most, capital)
+        if capital >= 1.0 / delta:
+            break
+        squares, seen = squares + (value - mean) ** 2, seen + 1.0
+    return most
+
+
+@pytest.mark.parametrize("value", [0.2, 1.5])
+def test_against_a_plain_loop(value: float) -> None:
+    """All values are the same, so that their order does not matter."""
+    log = Differences(np.array([value]), np.array([40]), -1.0, 2.0, guess=0.5)
+    bottom, top = -1.0, value
+    for _ in range(40):
+        middle = 0.5 * (bottom + top)
+        reached = plain_capital([value] * 40, middle, -1.0, 0.5, DELTA) >= 1.0 / DELTA
+        bottom, top = (middle, top) if reached else (bottom, middle)
+    assert -1.0 < bottom < value
+    assert one_look(log, DELTA) == pytest.approx(bottom, abs=1e-3)
+
+
+def unit_logs(logs: int) -> list[Differences]:
+    """60 units of 1 to 20 interactions. X is +-1 with mean 0; a unit's terms have the same sign in 90%."""
+    rng = np.random.default_rng(5)
+    made = []
+    for _ in range(logs):
+        sizes = rng.integers(1, 21, 60)
+        agree = rng.binomial(sizes, 0.9)
+        values = (rng.integers(0, 2, 60) * 2 - 1) * (2 * agree - sizes)
+        made.append(
+            Differences(values.astype(float), np.ones(60, np.int64), -1.0, 1.0, guess=90.0, sizes=sizes.astype(float))
+        )
+    return made
+
+
+def test_units_cover_the_truth_and_their_interactions_alone_do_not() -> None:
+    logs = unit_logs(LOGS)
+    assert np.mean([is_above(log, 0.0, DELTA) for log in logs]) <= allowed(LOGS)
+    assert np.mean([betting(log, DELTA) > 0.0 for log in logs]) <= allowed(LOGS)
+    apart = []
+    for log in logs[:500]:
+        assert log.sizes is not None
+        up = int(((log.values + log.sizes) / 2).sum())
+        counts = np.array([log.interactions - up, up])
+        apart.append(Differences(np.array([-1.0, 1.0]), counts, -1.0, 1.0))
+    assert np.mean([is_above(log, 0.0, DELTA) for log in apart]) > 0.2
+
+
+def test_units_of_one_interaction_are_interactions() -> None:
+    log = easy_logs(300, 1)[0]
+    apart = replace(log, sizes=np.ones(3))
+    assert one_look(apart, DELTA) == one_look(log, DELTA)
+
+
+def test_nothing_to_doubt() -> None:
+    nothing = Differences(np.empty(0), np.empty(0, np.int64), -1.0, 1.0)
+    assert one_look(nothing, DELTA) == -1.0
+    assert not is_above(nothing, -0.5, DELTA)
+    assert one_look(Differences(np.array([-1.0]), np.array([9]), -1.0, 1.0), DELTA) == -1.0

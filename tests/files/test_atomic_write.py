@@ -1,0 +1,59 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from saferank.engine.errors import UsageError
+from saferank.files.atomic_write import check_not_read, check_parents, whole_file, whole_folder
+
+
+def test_a_file_where_a_folder_would_have_to_be(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    for path in (tmp_path / "a.txt" / "b", tmp_path / "a.txt" / "b" / "c"):
+        message = re.escape(f"{path}: {tmp_path / 'a.txt'} is a file; name a folder in a folder.")
+        with pytest.raises(UsageError, match=message):
+            check_parents(path, "folder")
+    check_parents(tmp_path / "new" / "newer" / "b")
+    check_parents(tmp_path / "a.txt")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    check_not_read(one, [one])  # not there
+    one.write_text("x")
+    two.symlink_to(one)
+    check_not_read(one, [tmp_path / "three"])
+    for path in (one, two):
+        with pytest.raises(UsageError, match=re.escape(f"--out {path} is what is read; name another file.")):
+            check_not_read(path, [tmp_path / "three", one])
+
+
+def interrupted(path: Path) -> None:
+    path.write_text("half")
+    raise KeyboardInterrupt
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.txt"
+    for text in ("one", "two"):
+        with whole_file(path) as unfinished:
+            unfinished.write_text(text)
+            assert not path.exists() or path.read_text() == "one"
+        assert path.read_text() == text
+    with pytest.raises(KeyboardInterrupt), whole_file(path) as unfinished:
+        interrupted(unfinished)
+    assert path.read_text() == "two"
+    assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "stats"
+    for text in ("one", "two"):
+        with whole_folder(folder) as unfinished:
+            (unfinished / text).write_text(text)
+        assert [file.name for file in folder.iterdir()] == [text]
+    with pytest.raises(KeyboardInterrupt), whole_folder(folder) as unfinished:
+        interrupted(unfinished / "half")
+    assert [file.name for file in folder.iterdir()] == ["two"]
+    assert [file.name for file in folder.parent.iterdir()] == ["stats"]

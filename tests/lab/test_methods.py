@@ -1,0 +1,94 @@
+"""The paper's methods, run on a small world: each gives a policy, the same for a seed."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from saferank.engine.errors import UsageError
+from saferank.engine.types.ranking_data import RankingData
+from saferank.lab.methods import METHODS, MethodSettings, evaluate, learn, make_objective, simulate_logs
+from saferank.policy.scorers import make_scorer, score
+from tests.lab.small_world import QUICK, one_thread, small_world
+from tests.oracles.enumeration import ranking_probabilities
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_a_policy_and_the_same_for_a_seed(method: str) -> None:
+    world, short = small_world(), replace(QUICK, epochs=1, least_steps=10)
+
+    def run(seed: int) -> bytes:
+        logs = simulate_logs(world, 200, seed)
+        scorer = learn(method, world, logs, seed, MethodSettings(), short)
+        values = evaluate(scorer, world.test)
+        assert np.isfinite(values).all()
+        assert all(0.1 < value < 1.0 for value in values)
+        return score(scorer, world.test.features).tobytes()
+
+    first = run(0)
+    assert first == run(0)
+    assert (first != run(1)) == (method != "logging")
+
+
+def test_the_skyline_beats_the_logging_policy_and_that_is_what_it_says() -> None:
+    world = small_world()
+    found = {
+        method: evaluate(learn(method, world, None, 0, MethodSettings(), QUICK), world.test)
+        for method in ("logging", "skyline")
+    }
+    assert found["logging"] == evaluate(world.logging_scorer, world.test)
+    assert found["skyline"][0] > found["logging"][0] + 0.02
+    assert found["skyline"][1] > found["logging"][1] + 0.02
+
+
+def test_with_the_logging_policy_known_training_starts_from_it() -> None:
+    """So strict a delta that no step away from it can pay: it is kept."""
+    world = small_world()
+    settings = MethodSettings(known_logging_policy=True, delta=1e-9)
+    scorer = learn("exposure-crm", world, simulate_logs(world, 200, 0), 0, settings, replace(QUICK, epochs=1))
+    before, after = (score(one, world.test.features) for one in (world.logging_scorer, scorer))
+    assert np.corrcoef(before, after)[0, 1] > 0.9
+    logging, learned = (evaluate(one, world.test)[1] for one in (world.logging_scorer, scorer))
+    assert learned > logging - 0.02
+
+
+def test_logs_have_the_interactions_asked_for_and_as_many_a_query_for_validation() -> None:
+    world = small_world()
+    logs = simulate_logs(world, 3000, 0)
+    assert logs.train.total_interactions == 3000
+    assert logs.validation.total_interactions == 1000  # 200 validation queries, 600 for training
+    assert simulate_logs(world, 1, 0).validation.total_interactions == 1
+    np.testing.assert_array_equal(simulate_logs(world, 3000, 0).train.clicked, logs.train.clicked)
+    assert np.any(simulate_logs(world, 3000, 1).train.clicked != logs.train.clicked)
+
+
+def test_evaluation_is_ndcg_at_5_by_score_and_in_expectation() -> None:
+    features = np.array([[1.0], [0.0], [2.0], [0.5], [0.3], [-1.0]], np.float32)
+    labels = np.array([0.0, 3.0, 1.0, 2.0, 0.0, 4.0], np.float32)
+    scorer = make_scorer("linear", 1, seed=0)
+    scores = score(scorer, features)
+
+    def dcg(order: list[int]) -> float:
+        return sum(float((2.0 ** labels[d] - 1) / np.log2(rank + 2)) for rank, d in enumerate(order[:5]))
+
+    ideal = dcg(np.argsort(-labels).tolist())
+    rankings = ranking_probabilities(scores.tolist(), 5).items()
+    expected = sum(probability * dcg(list(ranking)) for ranking, probability in rankings) / ideal
+    found = evaluate(scorer, RankingData(features, np.array([0, 6]), labels))
+    assert found == pytest.approx((expected, dcg(np.argsort(-scores).tolist()) / ideal), rel=1e-3)
+
+
+def test_what_cannot_be_learned() -> None:
+    world = small_world()
+    with pytest.raises(UsageError, match="naive learns from clicks, and there are none"):
+        learn("naive", world, None, 0, MethodSettings(), QUICK)
+    log = simulate_logs(world, 100, 0).train
+    with pytest.raises(UsageError, match="method 'magic' is unknown; choose from: logging, skyline, naive"):
+        make_objective("magic", log, world.click_model.examination, 0.0, MethodSettings())

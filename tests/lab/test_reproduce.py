@@ -1,0 +1,117 @@
+"""The runner: the right jobs, results as they come, a stopped run that goes on."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.engine.errors import SaferankError, UsageError
+from saferank.lab.reproduce import ABLATION, SCHEMA, Job, Plan, parse_interactions, reproduce
+
+TINY = Plan(
+    "synthetic:small",
+    ("logging", "naive", "exposure-crm", "exposure-crm-known"),
+    (200,),
+    runs=1,
+    training={"epochs": 1, "least_steps": 2},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1e2:1e9:8", tuple(10**i for i in range(2, 10))),
+        ("400,1e6", (400, 1_000_000)),
+        ("1e2:1e2:3", (100,)),
+        ("4e7", (40_000_000,)),
+    ],
+)
+def test_interactions_are_read(text: str, expected: tuple[int, ...]) -> None:
+    assert parse_interactions(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "many", "1e2:1e9", "0,5", "-3", "1e2:x:5", "nan", "1e20"])
+def test_interactions_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"write 1e2:1e9:25 \(log-spaced\) or 400,1e6"):
+        parse_interactions(text)
+
+
+def test_jobs_are_each_method_at_each_number_in_each_run() -> None:
+    plan = Plan("d", ("logging", "skyline", "naive", "exposure-crm"), (100, 1000), runs=3)
+    jobs = plan.jobs()
+    assert len(jobs) == len(set(jobs)) == 3 * (2 + 2 * 2)
+    assert Job("logging", 0, None, 2) in jobs
+    assert Job("exposure-crm", 1000, 0.01, 0) in jobs
+    assert Job("naive", 100, None, 1) in jobs
+
+
+def test_the_ablation_adds_deltas_to_both_crm_methods_only() -> None:
+    plan = Plan("d", ("naive", "action-crm", "exposure-crm", "exposure-crm-known"), (100,), runs=1, ablation=True)
+    found = {(job.method, job.delta) for job in plan.jobs()}
+    assert {delta for method, delta in found if method == "exposure-crm"} == set(ABLATION)
+    assert {delta for method, delta in found if method == "action-crm"} == set(ABLATION)
+    assert {delta for method, delta in found if method == "naive"} == {None}
+    assert {delta for method, delta in found if method == "exposure-crm-known"} == {0.01}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"methods": ("magic",)}, "unknown method magic; choose from: logging, skyline"),
+        ({"scorer": "forest"}, "unknown scorer forest; choose from: linear, mlp"),
+        ({"bound": "provn"}, "unknown bound provn; choose from: paper, proven"),
+        ({"methods": ("logging", "skyline")}, "learn from no clicks"),
+        ({"methods": ("naive",), "ablation": True}, "add it to the methods"),
+        ({"delta": 5.0}, "between 0 and 1; got 5.0"),
+    ],
+)
+def test_a_plan_that_cannot_be_run_says_so_at_once(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        replace(TINY, **change)
+
+
+def test_wrong_data_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(SaferankError, match="no such folder"):
+        reproduce(replace(TINY, dataset=str(tmp_path / "nowhere")), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.slow
+def test_a_stopped_run_goes_on_where_it_was_and_ends_with_the_same_results(tmp_path: Path) -> None:
+    whole = pq.read_table(reproduce(TINY, tmp_path / "whole", jobs=1))
+    assert whole.schema.equals(SCHEMA)
+    assert whole.num_rows == 4
+    assert set(whole["method"].to_pylist()) == set(TINY.methods)
+    assert all(0 < value < 1 for value in whole["ndcg"].to_pylist())
+    manifest = json.loads((tmp_path / "whole/manifest.json").read_text())
+    assert manifest["plan"]["dataset"] == "synthetic:small"
+    assert not list((tmp_path / "whole").glob("data-*"))
+
+    def stop(done: int, total: int, running: list[str]) -> None:
+        assert total == 4
+        if done == 2:
+            raise Stopped(running)
+
+    with pytest.raises(Stopped):
+        reproduce(TINY, tmp_path / "parts", jobs=1, progress=stop)
+    assert pq.read_table(tmp_path / "parts/results.parquet").num_rows == 2
+    seen = []
+    again = pq.read_table(reproduce(TINY, tmp_path / "parts", jobs=1, progress=lambda done, *_: seen.append(done)))
+    assert seen[0] == 2
+    assert json.loads((tmp_path / "parts/manifest.json").read_text())["seconds"] > 0
+    assert not list((tmp_path / "parts/running").glob("*"))
+    assert again.drop_columns(["seconds"]).equals(whole.drop_columns(["seconds"]))
+
+    more = pq.read_table(
+        reproduce(replace(TINY, interactions=(200, 300), methods=("naive",)), tmp_path / "parts", jobs=1)
+    )
+    assert more.num_rows == 5
+    with pytest.raises(UsageError, match="holds results of other settings; choose another --out"):
+        reproduce(Plan("synthetic:small", ("naive",), (200,)), tmp_path / "parts")

@@ -1,0 +1,361 @@
+"""The group-by: against a loop over the rows, and as SQL of other engines."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.engine.errors import DataError
+from saferank.logs.aggregate import aggregate
+from saferank.logs.aggregated_log import PARTS, AggregatedLog
+from saferank.logs.click_log import open_log
+from saferank.logs.load_log import load_log
+from saferank.logs.log_queries import impression_counts, interactions_of, pattern_counts, ranking_counts, sampled_rows
+from saferank.logs.periods import periods_of
+from saferank.logs.source import fetch, quietly, run_once
+from saferank.logs.split import HashSplit, Split, TimeSplit
+
+
+def random_log(seed: int, *, whole_numbers: bool = False, longest: int = 8) -> list[dict[str, Any]]:
+    """Impressions of 1 to `longest` documents, some with gaps in their positions, in random order of rows.
+
+    Every seventh impression is of nobody; a click is worth 0, 0.5, 1 or 1.5.
+    """
+    rng = np.random.default_rng(seed)
+    rows = []
+    for impression in range(300):
+        query = int(rng.integers(5))
+        shown = rng.permutation(12)[: rng.integers(1, longest + 1)]
+        positions = np.sort(rng.permutation(longest)[: len(shown)]) + 1
+        for document, position in zip(shown.tolist(), positions.tolist(), strict=True):
+            rows.append(
+                {
+                    "impression_id": impression if whole_numbers else f"i{impression}",
+                    "query_id": query if whole_numbers else f"q{query}",
+                    "document_id": document if whole_numbers else f"d{document}",
+                    "position": position,
+                    "click": int(rng.random() < 0.3),
+                    "timestamp": impression * 1_200 + position,  # of four days and some hours
+                    "device": "phone" if impression % 3 else "desk",
+                    "user": f"u{impression * impression % 41}" if impression % 7 else None,
+                    "price": float(rng.integers(4)) / 2,
+                }
+            )
+    return [rows[place] for place in rng.permutation(len(rows))]
+
+
+def by_hand(
+    rows: list[dict[str, Any]], part_of: dict[Any, str], cutoff: int, segment: bool = False, more: bool = False
+) -> dict[str, Counter[Any]]:
+    """Counts per key of each table; `more`: with units and rewards."""
+    impressions: defaultdict[Any, list[dict[str, Any]]] = defaultdict(list)
+    first: defaultdict[Any, int] = defaultdict(lambda: 10**9)
+    for row in sorted(rows, key=lambda row: row["position"]):
+        first[row["impression_id"]] = min(first[row["impression_id"]], row["timestamp"])
+        if row["position"] <= cutoff:
+            impressions[row["impression_id"]].append(row)
+    counts: dict[str, Counter[Any]] = {
+        "shown": Counter(),
+        "clicked": Counter(),
+        "patterns": Counter(),
+        "rankings": Counter(),
+    }
+    for impression, shown in impressions.items():
+        part, query = part_of[impression], str(shown[0]["query_id"])
+        period = first[impression] // 86_400
+        clicks = sorted((str(row["document_id"]), row["price"]) for row in shown if row["click"])
+        clicked = tuple(document for document, _ in clicks)
+        for row in shown:
+            key = part, period, query, str(row["document_id"]), row["position"]
+            counts["shown"][key] += 1
+            counts["clicked"][key] += row["click"]
+        kind = shown[0]["device"] if segment else None
+        unit = (shown[0]["user"] or f"impression:{impression}") if more else None
+        rewards = tuple(price for _, price in clicks) if more else None
+        counts["patterns"][part, period, kind, unit, query, clicked, rewards] += 1
+        at = {row["position"]: str(row["document_id"]) for row in shown}
+        counts["rankings"][part, query, tuple(at.get(rank + 1) for rank in range(max(at))), clicked] += 1
+    return counts
+
+
+def parts_by_hand(rows: list[dict[str, Any]], log: AggregatedLog) -> dict[Any, str]:
+    """Return the part of each impression: by the boundaries of time in the manifest."""
+    low, high = log.manifest["split"]["boundaries"]
+    first = {row["impression_id"]: 10**9 for row in rows}
+    for row in rows:
+        first[row["impression_id"]] = min(first[row["impression_id"]], row["timestamp"])
+    return {impression: PARTS[(time >= low) + (time >= high)] for impression, time in first.items()}
+
+
+def flat(table: pa.Table, *values: str) -> dict[Any, Any]:
+    """Key columns -> the value columns, with lists as tuples; no key comes twice."""
+    found = {}
+    for row in table.to_pylist():
+        key = tuple(
+            tuple(value) if isinstance(value, list) else value for name, value in row.items() if name not in values
+        )
+        assert key not in found
+        found[key] = tuple(row[name] for name in values)
+    return found
+
+
+@pytest.mark.parametrize("whole_numbers", [False, True])
+@pytest.mark.parametrize("cutoff", [None, 3])
+@pytest.mark.parametrize("segment", [None, "device"])
+def test_counts_are_those_of_a_loop(
+    tmp_path: Path, whole_numbers: bool, cutoff: int | None, segment: str | None
+) -> None:
+    rows = random_log(0, whole_numbers=whole_numbers)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", cutoff=cutoff, segment=segment, split=TimeSplit(), rankings=True)
+    truth = by_hand(rows, parts_by_hand(rows, log), cutoff or 8, segment is not None)
+    assert log.cutoff == (cutoff or 8)
+    assert flat(log.impressions, "shown", "clicked") == {
+        key: (count, truth["clicked"][key]) for key, count in truth["shown"].items()
+    }
+    assert flat(log.patterns, "interactions") == {key: (count,) for key, count in truth["patterns"].items()}
+    assert log.rankings is not None
+    assert flat(log.rankings, "interactions") == {key: (count,) for key, count in truth["rankings"].items()}
+    below = sum(row["position"] > (cutoff or 8) for row in rows)
+    clicks = sum(row["position"] > 3 and row["click"] > 0 for row in rows)
+    note = f"{below} of {len(rows):,} rows, with {clicks} clicks, stood below rank 3 and were left out."
+    assert log.manifest["notes"] == ([note] if below else [])
+    assert log.manifest["periods"][0] == [min(r["timestamp"] for r in rows), 86_399]
+    assert [first for first, _ in log.manifest["periods"][1:]] == [86_400, 172_800, 259_200, 345_600]
+    assert log.manifest["period"] == [str(min(r["timestamp"] for r in rows)), str(max(r["timestamp"] for r in rows))]
+
+
+@pytest.mark.parametrize("whole_numbers", [False, True])
+@pytest.mark.parametrize("cutoff", [None, 3])
+def test_units_and_rewards_are_those_of_a_loop(tmp_path: Path, whole_numbers: bool, cutoff: int | None) -> None:
+    rows = random_log(6, whole_numbers=whole_numbers)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    more: dict[str, Any] = {"unit": "user", "reward": "price", "reward_most": 2}
+    log = load_log(tmp_path / "log.parquet", cutoff=cutoff, split=TimeSplit(), **more)
+    truth = by_hand(rows, parts_by_hand(rows, log), cutoff or 8, more=True)
+    assert flat(log.patterns, "interactions") == {key: (count,) for key, count in truth["patterns"].items()}
+    assert log.manifest["unit"] == "user"
+    assert log.manifest["reward"] == {"column": "price", "most": 2}
+    alone = {row["impression_id"] for row in rows if row["user"] is None}
+    assert log.manifest["notes"][-1] == f"{len(alone)} impressions had no user; each counts as a unit of its own."
+
+
+@pytest.mark.parametrize(
+    ("split", "by"), [(None, "unit"), (HashSplit(seed=2), "unit"), (HashSplit(by="query"), "query")]
+)
+def test_a_unit_or_query_belongs_to_one_part(tmp_path: Path, split: Split | None, by: str) -> None:
+    rows = random_log(7)
+    rows = [row | {"query_id": f"q{int(row['impression_id'][1:]) % 50}"} for row in rows]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", split=split, unit="user")
+    assert log.manifest["split"]["by"] == by
+    parts = defaultdict(set)
+    for row in log.patterns.to_pylist():
+        parts[row["unit" if by == "unit" else "query_id"]].add(row["part"])
+    assert {len(found) for found in parts.values()} == {1}
+    assert set().union(*parts.values()) == set(PARTS)
+
+
+def test_rows_of_the_sample_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 impressions of 300, wherever their rows stand; impressions are told by what they show."""
+    monkeypatch.setattr("saferank.logs.log_queries.SAMPLED", 100)
+    rows = random_log(8)
+    for name, order in (("log", 1), ("turned", -1)):
+        pq.write_table(pa.Table.from_pylist(rows[::order]), tmp_path / f"{name}.parquet")
+    log = load_log(tmp_path / "log.parquet", cutoff=5, unit="user")
+    assert log.sample is not None
+    assert log.sample == load_log(tmp_path / "turned.parquet", cutoff=5, unit="user").sample
+
+    def told(row: dict[str, Any], unit: str) -> Any:
+        return row["query_id"], row["document_id"], row["position"], row["click"], unit
+
+    impressions, sampled = defaultdict(list), defaultdict(list)
+    for row in rows:
+        if row["position"] <= 5:
+            unit = row["user"] or f"impression:{row['impression_id']}"
+            impressions[row["impression_id"]].append((*told(row, unit), row["timestamp"] // 86_400))
+    for row in log.sample.to_pylist():
+        sampled[row["impression"]].append((*told(row, row["unit"]), row["period"]))
+    assert sorted(sampled) == list(range(100))
+    everything = Counter(tuple(sorted(shown)) for shown in impressions.values())
+    assert not Counter(tuple(sorted(shown)) for shown in sampled.values()) - everything
+    part_of = {row["unit"]: row["part"] for row in log.patterns.to_pylist()}
+    assert all(part_of[row["unit"]] == row["part"] for row in log.sample.to_pylist())
+
+
+def test_a_small_log_is_its_own_sample(tmp_path: Path) -> None:
+    rows = random_log(9)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    sample = load_log(tmp_path / "log.parquet").sample
+    assert sample is not None
+    assert len(sample) == len(rows)
+    assert len(set(sample["impression"].to_pylist())) == 300
+    assert set(sample["unit"].to_pylist()) == {None}
+
+
+def test_impressions_without_a_time_are_of_the_first_period(tmp_path: Path) -> None:
+    rows = [row | ({"timestamp": None} if row["impression_id"] == "i299" else {}) for row in random_log(10)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet")
+    undated = sum(row["timestamp"] is None for row in rows)
+    assert f"{undated} of {len(rows):,} rows had no timestamp" in log.manifest["notes"][0]
+    counts = log.patterns.group_by("period").aggregate([("interactions", "sum")]).to_pylist()
+    found = {row["period"]: row["interactions_sum"] for row in counts}
+    assert found == {0: 72 + 1, 1: 72, 2: 72, 3: 72, 4: 11}
+
+
+def test_without_timestamps_there_is_one_period(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(random_log(11)).drop_columns("timestamp"), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet")
+    assert log.manifest["periods"] == log.periods == []
+    for table in (log.impressions, log.patterns, log.sample):
+        assert table is not None
+        assert set(table["period"].to_pylist()) == {0}
+
+
+def test_parts_agree_between_the_tables(tmp_path: Path) -> None:
+    """By hash: what was clicked in a part is the same in the counts of documents and of sets."""
+    pq.write_table(pa.Table.from_pylist(random_log(1)), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", split=HashSplit(seed=5))
+    clicks: Counter[Any] = Counter()
+    for row in log.patterns.to_pylist():
+        for document in row["clicked"]:
+            clicks[row["part"], row["query_id"], document] += row["interactions"]
+    counted: Counter[Any] = Counter()
+    for row in log.impressions.to_pylist():
+        counted[row["part"], row["query_id"], row["document_id"]] += row["clicked"]
+    assert clicks == +counted
+    assert all(part["interactions"] for part in log.manifest["parts"].values())
+
+
+def test_long_lists_stop_at_ten(tmp_path: Path) -> None:
+    """Positions beyond what bits of a number can hold are checked as well, but not counted."""
+    rows = random_log(2, longest=12)
+    rows += [
+        {**rows[0], "impression_id": "far", "position": position, "document_id": f"x{position}"} for position in (1, 99)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet")
+    assert log.cutoff == 10
+    assert max(log.impressions["position"].to_pylist()) == 10
+    assert sum(row["position"] > 10 for row in rows) == int(log.manifest["notes"][0].split()[0])
+
+
+def test_the_first_interaction_below_the_cutoff_is_none(tmp_path: Path) -> None:
+    rows = [{"impression_id": name, "query_id": "q", "document_id": "d", "position": rank, "click": 1}
+            for name, rank in (("a", 1), ("b", 4))]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", cutoff=3, rankings=True)
+    assert sum(log.patterns["interactions"].to_pylist()) == 1
+    assert log.rankings is not None
+    assert sum(log.rankings["interactions"].to_pylist()) == 1
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres", "pyspark"])
+@pytest.mark.parametrize("split", [HashSplit(), HashSplit(by="unit"), TimeSplit(boundaries=(10, 20))])
+@pytest.mark.parametrize("last", [5, 20, 100])
+def test_other_engines_can_run_it(engine: str, split: Split, last: int) -> None:
+    kinds = dict.fromkeys(("impression_id", "query_id", "document_id", "segment", "unit"), "string")
+    if engine != "pyspark":  # whose lists of numbers Ibis writes only for an open session
+        kinds["reward"] = "float64"
+    table = ibis.table({**kinds, "position": "int32", "click": "int8", "timestamp": "int64"}, name="log")
+    periods = periods_of(0, 10**6)
+    interactions = interactions_of(table, split, 10, last=last, engine=engine, periods=periods)
+    assert "JOIN" in ibis.to_sql(sampled_rows(table, interactions, 10, impressions=10**6), dialect=engine)
+    for query in (
+        pattern_counts(interactions),
+        impression_counts(table, interactions, 10),
+        ranking_counts(table, interactions, 10),
+    ):
+        assert "GROUP BY" in ibis.to_sql(query, dialect=engine)
+    if engine == "pyspark" and last <= 20:  # its hash has 32 bits, too few for the slots of an impression
+        assert "| CAST(2048 AS BIGINT)" in ibis.to_sql(interactions, dialect=engine)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", ""])
+@pytest.mark.parametrize("last", [9, 20, 21, 80])
+def test_no_repeated_document_goes_unsuspected(tmp_path: Path, engine: str, last: int) -> None:
+    """Whatever the way of checking; and few others are suspects."""
+    rows = random_log(3)
+    again = {row["impression_id"]: row for row in rows if row["impression_id"] in ("i7", "i8", "i9")}
+    rows += [{**row, "position": last} for row in again.values()]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    table = open_log(tmp_path / "log.parquet").table
+    found = interactions_of(table, HashSplit(), 10, last=last, engine=engine)
+    suspects = set(fetch(found.filter(found["suspect"]))["impression_id"].to_pylist())
+    assert set(again) <= suspects
+    assert len(suspects) < 20
+
+
+def test_suspects_that_show_no_document_twice_are_counted_like_others(tmp_path: Path) -> None:
+    """With twenty different documents nearly one in eleven has two slots alike; no bad rows are looked for."""
+    shown = [{"impression_id": place // 20, "query_id": "q", "document_id": f"d{place}", "position": place % 20 + 1,
+              "click": 0} for place in range(10_000)]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(shown), tmp_path / "log.parquet")
+    log = open_log(tmp_path / "log.parquet")
+    found = interactions_of(log.table, HashSplit(), 10, last=20, engine="duckdb")
+    suspects = fetch(found.filter(found["suspect"]))
+    assert abs(len(suspects) - 500 * 190 / 2**11) < 5 * np.sqrt(500 * 190 / 2**11)
+    said: list[str] = []
+    assert sum(aggregate(log, progress=said.append).patterns["interactions"].to_pylist()) == 500
+    assert "Looking for bad rows" not in said
+
+
+@pytest.mark.parametrize("engine", ["duckdb", ""])
+@pytest.mark.parametrize("last", [9, 20, 21, 80])
+@pytest.mark.parametrize("change", [{"query_id": "other", "position": 1}, {}], ids=["two queries", "position twice"])
+def test_bad_impressions_are_found(tmp_path: Path, engine: str, last: int, change: dict[str, Any]) -> None:
+    """Two queries in an impression, or two documents at a position, and no other, whatever the way of checking."""
+    row = {"impression_id": "i", "query_id": "q", "document_id": "d", "position": last, "click": 0, "timestamp": 0}
+    wrong = {**row, "document_id": "other", **change}
+    pq.write_table(pa.Table.from_pylist([*random_log(3), row, wrong]), tmp_path / "log.parquet")
+    table = open_log(tmp_path / "log.parquet").table
+    found = interactions_of(table, HashSplit(), 10, last=last, engine=engine)
+    assert fetch(found.filter(found["bad"]))["impression_id"].to_pylist() == ["i"]
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_nothing_stays_in_the_callers_database(bad: bool) -> None:
+    connection = ibis.duckdb.connect()
+    rows = random_log(5)
+    rows += [{**rows[0], "position": 9}] * bad  # a document twice
+    with quietly():
+        log = connection.create_table("log", ibis.memtable(pa.Table.from_pylist(rows)))
+    if bad:
+        with pytest.raises(DataError, match="with a document that their impression shows twice"):
+            load_log(log)
+    else:
+        assert load_log(log).manifest["rows"] == len(rows)
+    assert [name for (name,) in connection.con.execute("SHOW TABLES").fetchall() if "memtable" not in name] == ["log"]
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(random_log(4)), tmp_path / "log.parquet")
+    said: list[str] = []
+    aggregate(open_log(tmp_path / "log.parquet"), progress=said.append)
+    assert said == [
+        "Looking at the rows",
+        "Looking at every impression",
+        "Counting sets of clicks",
+        "Counting what was shown and clicked",
+        "Drawing a sample of impressions",
+    ]
+
+
+def test_only_duckdb_keeps_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other engines run the query anew: not all of them have temporary tables."""
+    connection = ibis.duckdb.connect()
+    with quietly():
+        table = connection.create_table("log", ibis.memtable(pa.table({"x": [1, 2]})))
+    query = table.filter(table["x"] > 1)
+    with run_once(query) as found:
+        assert not found.equals(query)
+        assert fetch(found)["x"].to_pylist() == [2]
+    monkeypatch.setattr(type(connection), "name", "postgres")
+    with run_once(query) as found:
+        assert found is query

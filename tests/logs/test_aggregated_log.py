@@ -1,0 +1,145 @@
+"""Tables of an aggregated log: to arrays in the order of the features, and to a folder and back."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import SCHEMAS, AggregatedLog, is_aggregated
+
+
+def table(name: str, *rows: tuple[Any, ...]) -> pa.Table:
+    columns = zip(zip(*rows, strict=True), SCHEMAS[name].types, strict=True)
+    return pa.table([pa.array(values, kind) for values, kind in columns], schema=SCHEMAS[name])
+
+
+LOG = AggregatedLog(
+    table(
+        "impressions",
+        ("train", 0, "q", "a", 1, 5, 2),
+        ("train", 0, "q", "a", 2, 3, 0),
+        ("train", 0, "q", "z", 2, 5, 1),  # no features
+        ("train", 0, "p", "a", 1, 1, 1),
+        ("certify", 0, "q", "b", 1, 4, 4),
+        ("validation", 0, "r", "a", 1, 9, 9),  # no such query
+    ),
+    table(
+        "patterns",
+        ("train", 0, "phone", None, "q", ["a", "z"], None, 1),
+        ("train", 0, None, None, "q", ["a"], None, 1),
+        ("train", 0, None, None, "q", [], None, 6),
+        ("train", 0, None, None, "p", ["a"], None, 1),
+        ("certify", 0, None, None, "q", ["b"], None, 4),
+        ("validation", 0, None, None, "r", ["a"], None, 9),
+    ),
+    {"cutoff": 2, "source": "log.parquet"},
+)
+# p: a, b; q: b, a
+DATA = RankingData(
+    np.zeros((4, 1), np.float32),
+    np.array([0, 2, 4]),
+    query_ids=np.array(["p", "q"]),
+    document_ids=np.array(["a", "b", "b", "a"]),
+)
+
+
+def test_counts_in_the_order_of_the_features() -> None:
+    counts = LOG.statistics("train", DATA)
+    np.testing.assert_array_equal(counts.interactions, [1, 1 + 1 + 6])
+    np.testing.assert_array_equal(counts.shown, [[1, 0], [0, 0], [0, 0], [5, 3]])
+    np.testing.assert_array_equal(counts.clicked, [[1, 0], [0, 0], [0, 0], [2, 0]])
+    both = LOG.statistics(("train", "certify"), DATA)
+    np.testing.assert_array_equal(both.shown[2], [4, 0])
+    np.testing.assert_array_equal(both.interactions, [1, 8 + 4])
+
+
+def test_patterns_in_the_order_of_the_features() -> None:
+    patterns = LOG.click_patterns("train", DATA)
+    np.testing.assert_array_equal(patterns.query, [1, 1, 1, 0])
+    np.testing.assert_array_equal(patterns.bounds, [0, 1, 2, 2, 3])
+    np.testing.assert_array_equal(patterns.documents, [3, 3, 0])
+    np.testing.assert_array_equal(patterns.interactions, [1, 1, 6, 1])
+    assert patterns.segment is not None
+    assert patterns.segment.tolist() == ["phone", "", "", ""]
+    assert LOG.click_patterns("certify", DATA).segment is None
+
+
+def test_units_and_rewards_of_patterns() -> None:
+    """The reward of a document without features goes with its click; the empty set has none."""
+    rows = table(
+        "patterns",
+        ("train", 0, None, "u2", "q", ["a", "z"], [2.0, 9.0], 1),
+        ("train", 1, None, "u1", "q", ["a", "b"], [3.0, 4.0], 1),
+        ("train", 1, None, "u2", "p", [], [], 6),
+        ("train", 1, None, "u1", "r", ["a"], [5.0], 1),
+    )
+    patterns = AggregatedLog(LOG.impressions, rows, LOG.manifest).click_patterns("train", DATA)
+    assert patterns.unit is not None
+    assert patterns.unit[0] == patterns.unit[2] != patterns.unit[1]
+    assert patterns.period is not None
+    assert patterns.period.tolist() == [0, 1, 1]
+    np.testing.assert_array_equal(patterns.documents, [3, 3, 2])
+    np.testing.assert_array_equal(patterns.sums(np.array([0.0, 0.0, 100.0, 10.0])), [20.0, 30.0 + 400.0, 0.0])
+    last = patterns.subset(np.array([False, True, True]))
+    np.testing.assert_array_equal(last.sums(np.array([0.0, 0.0, 100.0, 10.0])), [30.0 + 400.0, 0.0])
+
+
+def test_pairs_without_features() -> None:
+    missing = {(row["query_id"], row["document_id"]): row["shown_sum"] for row in LOG.missing_pairs(DATA).to_pylist()}
+    assert missing == {("q", "z"): 5, ("r", "a"): 9}
+
+
+def test_to_a_folder_and_back(tmp_path: Path) -> None:
+    LOG.write(tmp_path / "stats")
+    LOG.write(tmp_path / "stats")  # replaces
+    assert is_aggregated(tmp_path / "stats")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stats"]
+    read = AggregatedLog.read(tmp_path / "stats")
+    assert read.impressions == LOG.impressions
+    assert read.patterns == LOG.patterns
+    assert read.rankings is None
+    assert (read.cutoff, read.source) == (2, "log.parquet")
+
+
+def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with pytest.raises(UsageError, match="other is there already, and is no folder of statistics; name another"):
+        LOG.write(tmp_path / "other")
+    assert not is_aggregated(tmp_path / "other")
+    with pytest.raises(DataError, match=r"manifest.json: there is no such file, and `saferank aggregate` writes one"):
+        AggregatedLog.read(tmp_path / "other")
+    folder = tmp_path / "stats"
+    LOG.write(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for text, message in (
+        ("{", "is not JSON"),
+        ("{}", "was not written by `saferank aggregate`; check the path."),
+        (json.dumps(manifest | {"version": 9}), "has version 9, but this saferank reads 2; aggregate the log again."),
+    ):
+        (folder / "manifest.json").write_text(text)
+        with pytest.raises(DataError, match=re.escape(message)):
+            AggregatedLog.read(folder)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    pq.write_table(LOG.patterns.drop_columns("segment"), folder / "patterns.parquet")
+    with pytest.raises(
+        DataError, match=r"patterns.parquet: has other columns than part, period, segment, unit, query_id"
+    ):
+        AggregatedLog.read(folder)
+    (folder / "patterns.parquet").write_text("hello")
+    with pytest.raises(DataError, match=r"patterns.parquet: cannot be read"):
+        AggregatedLog.read(folder)
+
+
+def test_wrong_calls() -> None:
+    with pytest.raises(UsageError, match="no part is called 'test'; there are train, validation, certify"):
+        LOG.statistics("test", DATA)
+    bare = RankingData(np.zeros((1, 1), np.float32), np.array([0, 1]))
+    with pytest.raises(DataError, match="memory: has no ids of queries and documents, and a log needs them"):
+        LOG.statistics("train", bare)

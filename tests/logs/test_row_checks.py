@@ -1,0 +1,276 @@
+"""Every kind of bad row: found, told with its count and the first rows, and dropped."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.load_log import load_log
+from saferank.logs.row_checks import missing_features_error
+from saferank.logs.split import TimeSplit
+
+Row = tuple[Any, ...]
+NAMES = ("impression_id", "query_id", "document_id", "position", "click")
+GOOD: list[Row] = [
+    ("i1", "q", "a", 1, 0),
+    ("i1", "q", "b", 2, 1),
+    ("i2", "q", "b", 1, 1),
+    ("i2", "q", "a", 2, 0),
+    ("i3", "p", "c", 1, 0),
+]
+
+
+def write(path: Path, rows: list[Row], **types: pa.DataType) -> Path:
+    kinds = {"position": pa.int32(), "click": pa.int8(), **types}
+    columns = {
+        name: pa.array([row[place] for row in rows], kinds.get(name, pa.string())) for place, name in enumerate(NAMES)
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def left(log: AggregatedLog) -> dict[str, int]:
+    return {name: sum(part[name] for part in log.manifest["parts"].values()) for name in ("interactions", "shown")}
+
+
+CASES: list[tuple[str, list[Row], str, dict[str, int], tuple[int, int]]] = [
+    (
+        "null impression_id",
+        [(None, "q", "a", 1, 0)],
+        "\n  1 row without an impression_id, such as"
+        "\n    impression_id null, query_id q, document_id a, position 1, click 0",
+        {"null impression_id": 1},
+        (3, 5),
+    ),
+    (
+        "null query_id",
+        [("i4", None, "a", 1, 0), ("i4", "q", "b", 2, 0)],
+        "\n  1 row without a query_id (in 1 impression), such as"
+        "\n    impression_id i4, query_id null, document_id a, position 1, click 0",
+        {"null query_id": 1},
+        (3, 5),
+    ),
+    (
+        "null document_id",
+        [("i1", "q", None, 3, 0)],
+        "\n  1 row without a document_id (in 1 impression), such as"
+        "\n    impression_id i1, query_id q, document_id null, position 3, click 0",
+        {"null document_id": 1},
+        (2, 3),
+    ),
+    (
+        "position missing",
+        [("i3", "p", "d", None, 0)],
+        "\n  1 row with a position that is missing, below 1 or no whole number (in 1 impression), such as"
+        "\n    impression_id i3, query_id p, document_id d, position null, click 0",
+        {"bad position": 1},
+        (2, 4),
+    ),
+    (
+        "position below 1",
+        [("i3", "p", "d", 0, 0), ("i4", "p", "d", -1, 1)],
+        "\n  2 rows with a position that is missing, below 1 or no whole number (in 2 impressions), such as"
+        "\n    impression_id i3, query_id p, document_id d, position 0, click 0"
+        "\n    impression_id i4, query_id p, document_id d, position -1, click 1",
+        {"bad position": 2},
+        (2, 4),
+    ),
+    (
+        "position repeated",
+        [("i1", "q", "c", 2, 0)],
+        "\n  2 rows at a position that their impression shows twice (in 1 impression), such as"
+        "\n    impression_id i1, query_id q, document_id b, position 2, click 1"
+        "\n    impression_id i1, query_id q, document_id c, position 2, click 0",
+        {"repeated position": 1},
+        (2, 3),
+    ),
+    (
+        "document repeated",
+        [("i2", "q", "b", 3, 0)],
+        "\n  2 rows with a document that their impression shows twice (in 1 impression), such as"
+        "\n    impression_id i2, query_id q, document_id b, position 1, click 1"
+        "\n    impression_id i2, query_id q, document_id b, position 3, click 0",
+        {"repeated document": 1},
+        (2, 3),
+    ),
+    (
+        "position far down repeated",
+        [("i1", "q", "c", 300, 0), ("i1", "q", "d", 300, 0)],
+        "\n  2 rows at a position that their impression shows twice (in 1 impression), such as"
+        "\n    impression_id i1, query_id q, document_id c, position 300, click 0",
+        {"repeated position": 1},
+        (2, 3),
+    ),
+    (
+        "two queries",
+        [("i3", "q", "a", 2, 0)],
+        "\n  2 rows of impressions with more than one query (in 1 impression), such as"
+        "\n    impression_id i3, query_id p, document_id c, position 1, click 0"
+        "\n    impression_id i3, query_id q, document_id a, position 2, click 0",
+        {"two queries": 1},
+        (2, 4),
+    ),
+    (
+        "click negative",
+        [("i3", "p", "d", 2, -1)],
+        "\n  1 row with clicks that are missing, negative or no whole number (in 1 impression), such as"
+        "\n    impression_id i3, query_id p, document_id d, position 2, click -1",
+        {"bad click": 1},
+        (2, 4),
+    ),
+    (
+        "click missing",
+        [("i3", "p", "d", 2, None)],
+        "\n  1 row with clicks that are missing, negative or no whole number (in 1 impression), such as"
+        "\n    impression_id i3, query_id p, document_id d, position 2, click null",
+        {"bad click": 1},
+        (2, 4),
+    ),
+    (
+        "click on what was not shown",
+        [("i3", "p", "d", None, 1), ("i4", None, "d", None, 1)],
+        "\n  2 rows with a click on what was not shown (in 2 impressions), such as"
+        "\n    impression_id i3, query_id p, document_id d, position null, click 1"
+        "\n    impression_id i4, query_id null, document_id d, position null, click 1",
+        {"click on what was not shown": 2},
+        (3, 5),
+    ),
+]
+
+
+@pytest.mark.parametrize(("bad", "message", "dropped", "kept"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
+def test_each_kind(
+    tmp_path: Path, bad: list[Row], message: str, dropped: dict[str, int], kept: tuple[int, int]
+) -> None:
+    path = write(tmp_path / "log.parquet", [*GOOD, *bad])
+    with pytest.raises(DataError) as error:
+        load_log(path)
+    said = str(error.value)
+    assert said.startswith(f"{path}: has rows that cannot be used:")
+    assert message in said
+    assert said.endswith("else the whole impression).")
+    assert said.count("such as") == 1  # no other kind
+    log = load_log(path, on_bad_rows="drop")
+    assert log.manifest["bad_rows"] == dropped
+    assert tuple(left(log).values()) == kept
+
+
+def test_all_kinds_at_once(tmp_path: Path) -> None:
+    """Each in impressions of its own: all are told, and only the good ones stay."""
+    bad = [
+        (None if row[0] is None else f"{place} {row[0]}", *row[1:])
+        for place, case in enumerate(CASES)
+        for row in [*GOOD, *case[1]]
+    ]
+    path = write(tmp_path / "log.parquet", [*GOOD, *bad])
+    with pytest.raises(DataError) as error:
+        load_log(path)
+    for kind in ("impression_id,", "query_id (", "document_id (", "below 1", "at a position", "with a document"):
+        assert kind in str(error.value)
+    for kind in ("more than one query", "negative", "not shown"):
+        assert kind in str(error.value)
+    log = load_log(path, on_bad_rows="drop")
+    assert left(log) == {
+        "interactions": 3 + sum(case[4][0] for case in CASES),
+        "shown": 5 + sum(case[4][1] for case in CASES),
+    }
+    dropped: dict[str, int] = {}
+    for case in CASES:
+        for kind, count in case[3].items():
+            dropped[kind] = dropped.get(kind, 0) + count
+    assert log.manifest["bad_rows"] == dropped
+
+
+def test_numbers_with_decimals(tmp_path: Path) -> None:
+    values = ((1.0, 1.0), (1.5, 0.0), (1.0, 0.5), (2.0, 0.0), (float("nan"), 0.0), (1e300, 0.0))
+    rows = [(f"i{place}", "q", "a", *numbers) for place, numbers in enumerate(values)]
+    path = write(tmp_path / "log.parquet", rows, position=pa.float64(), click=pa.float32())
+    log = load_log(path, on_bad_rows="drop")
+    assert log.manifest["bad_rows"] == {"bad position": 3, "bad click": 1}
+    assert left(log) == {"interactions": 2, "shown": 2}
+    assert set(log.impressions["position"].to_pylist()) == {1, 2}
+
+
+def test_counts_of_clicks_are_taken_as_one(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.parquet", [*GOOD, ("i3", "p", "d", 2, 7)])
+    log = load_log(path)
+    assert log.manifest["notes"] == ["1 row counted more than one click; each was taken as one click."]
+    assert sum(log.impressions["clicked"].to_pylist()) == 3
+
+
+def test_true_and_false(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.parquet", [(*row[:4], bool(row[4])) for row in GOOD], click=pa.bool_())
+    assert sum(load_log(path).impressions["clicked"].to_pylist()) == 2
+
+
+@pytest.mark.parametrize("mode", ["error", "drop"])
+def test_no_row(tmp_path: Path, mode: str) -> None:
+    path = write(tmp_path / "log.parquet", [])
+    with pytest.raises(DataError, match=re.escape(f"{path}: has no row; there is nothing to aggregate.")):
+        load_log(path, on_bad_rows=mode)
+    path = write(tmp_path / "log.parquet", [(None, "q", "a", 1, 0)] * 2)
+    with pytest.raises(DataError, match="no row left of 2 once the bad ones" if mode == "drop" else "2 rows without"):
+        load_log(path, on_bad_rows=mode)
+
+
+def test_wrong_options(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.parquet", GOOD)
+    with pytest.raises(UsageError, match="on_bad_rows 'ignore': must be error or drop"):
+        load_log(path, on_bad_rows="ignore")
+    with pytest.raises(UsageError, match="cutoff 0: must be 1 or more"):
+        load_log(path, cutoff=0)
+
+
+def test_a_split_by_time_needs_every_impression_dated(tmp_path: Path) -> None:
+    times = [1, 1, 2, None, None]  # the second has one, the third has none
+    table = pq.read_table(write(tmp_path / "log.parquet", GOOD))
+    pq.write_table(table.append_column("timestamp", pa.array(times, pa.int64())), tmp_path / "log.parquet")
+    assert left(load_log(tmp_path / "log.parquet"))["interactions"] == 3
+    with pytest.raises(
+        DataError, match=r"1 row of impressions without a timestamp, which a split by time needs \(in 1"
+    ):
+        load_log(tmp_path / "log.parquet", split=TimeSplit())
+    log = load_log(tmp_path / "log.parquet", split=TimeSplit(), on_bad_rows="drop")
+    assert left(log) == {"interactions": 2, "shown": 4}
+    assert log.manifest["bad_rows"] == {"null timestamp": 1}
+
+
+def test_repeated_documents_among_many(tmp_path: Path) -> None:
+    """The quick screen on hashes against a count by hand: lists of 40, a few with a document twice."""
+    rng = np.random.default_rng(0)
+    rows: list[Row] = []
+    twice = 0
+    for impression in range(300):
+        documents = rng.permutation(60)[:40]
+        if rng.random() < 0.1:
+            documents[rng.integers(1, 40)] = documents[0]
+        twice += len(set(documents.tolist())) < 40
+        rows += [(f"i{impression}", "q", f"d{document}", rank + 1, 0) for rank, document in enumerate(documents)]
+    assert twice > 10
+    log = load_log(write(tmp_path / "log.parquet", rows), on_bad_rows="drop")
+    assert log.manifest["bad_rows"] == {"repeated document": twice}
+    assert left(log)["interactions"] == 300 - twice
+
+
+def test_documents_without_features(tmp_path: Path) -> None:
+    log = load_log(write(tmp_path / "log.parquet", GOOD))
+    queries, documents = np.array(["q", "p"]), np.array(["a", "b", "c"])
+    data = RankingData(np.zeros((3, 1), np.float32), np.array([0, 2, 3]), None, queries, documents, source="F")
+    assert missing_features_error(log, data) is None
+    data = data.subset([0])
+    data = replace(data, features=data.features[1:], offsets=np.array([0, 1]), document_ids=np.array(["b"]))
+    error = missing_features_error(log, data)
+    assert str(error) == (
+        f"{tmp_path / 'log.parquet'}: shows 2 pairs of query and document (3 times) without features in F, such as"
+        "\n    query_id p, document_id c, shown 1"
+        "\n    query_id q, document_id a, shown 2"
+        "\nAdd their features, or leave them out with --on-bad-rows drop."
+    )

@@ -1,0 +1,364 @@
+"""The whole way: a simulated log as a Parquet file, features as another, a policy in a folder, its rankings."""
+
+import doctest
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import saferank
+from saferank.datasets.synthetic import synthetic_dataset
+from saferank.engine.click_models.position_based import PositionBasedModel
+from saferank.engine.errors import DataError, UsageError
+from saferank.engine.metrics import expected_ndcg
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
+from saferank.features.load_features import with_ids
+from saferank.lab.methods import evaluate
+from saferank.lab.raw_log import write_raw_log
+from saferank.lab.simulate import simulate
+from saferank.learning.comparison import compare
+from saferank.learning.learn_from_log import LearningSettings, LoggedParts, learn_from_log
+from saferank.learning.training_loop import TrainingSettings
+from saferank.logs.load_log import load_log
+from saferank.policy.scorers import make_scorer
+from saferank.policy.serve import serve
+from saferank.ranker import SafeRanker
+from saferank.verdict.certificate import Certificate
+from tests.cli.running import run_here
+from tests.lab.small_world import one_thread, small_dataset, small_world
+from tests.learning.aggregated import aggregated_log
+from tests.learning.problem import EXAMINATION, parameters
+from tests.learning.test_fit_policy import DATA, LOG, LOGS, PART, QUICK
+from tests.policy.made import write_features
+from tests.shops import World, feature_table, make_shop, noisy
+
+CLICKS = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.1)
+INTERACTIONS = 60_000
+QUICKLY = TrainingSettings(epochs=8, learning_rate=1e-3)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a user has, and what only the simulator knows."""
+
+    log: Path
+    features: Path
+    simulated: LogStatistics
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+    folder = tmp_path_factory.mktemp("whole")
+    world = small_world()
+    rng = np.random.default_rng(0)
+    log = write_raw_log(folder / "log.parquet", world.train, world.logging_scores["train"], CLICKS, INTERACTIONS, rng)
+    write_features(folder / "features.parquet", with_ids(synthetic_dataset("small").train))
+    with one_thread():
+        yield Written(folder / "log.parquet", folder / "features.parquet", log)
+
+
+def part_of(impression: int) -> str:
+    """By the digest of `0:impression`, as a number from 0 to 1."""
+    place = int(hashlib.md5(f"0:{impression}".encode()).hexdigest()[:13], 16) / 16**13
+    return "train" if place < 0.6 else "validation" if place < 0.8 else "certify"
+
+
+def counted(log: Path, data: RankingData) -> dict[str, LogStatistics]:
+    """The counts of each part, row by row in plain Python."""
+    assert data.query_ids is not None
+    row_of = {query_id: data.offsets[query] for query, query_id in enumerate(data.query_ids)}
+    query_of = {query_id: query for query, query_id in enumerate(data.query_ids)}
+    shape = data.documents, CLICKS.cutoff
+    counts = {
+        part: (np.zeros(data.queries, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+        for part in ("train", "validation", "certify")
+    }
+    columns = ("impression_id", "query_id", "document_id", "position", "click")
+    table = pq.read_table(log, columns=list(columns))
+    for impression, query, document, position, click in zip(
+        *(table[name].to_pylist() for name in columns), strict=True
+    ):
+        interactions, shown, clicked = counts[part_of(impression)]
+        place = row_of[query] + int(document[1:]), position - 1
+        interactions[query_of[query]] += position == 1
+        shown[place] += 1
+        clicked[place] += click
+    return {part: LogStatistics(data.offsets, *tables) for part, tables in counts.items()}
+
+
+def test_from_log_to_ranking(written: Written, tmp_path: Path) -> None:
+    """The policy is the one fitted on the simulator's counts, and on labels better than the logging policy."""
+    world = small_world()
+    ranker = SafeRanker(examination="inverse-rank:2", seed=5, training=QUICKLY).fit(written.log, written.features)
+
+    parts = counted(written.log, world.train)
+    whole = parts["train"].merge(parts["validation"]).merge(parts["certify"])
+    for name in ("interactions", "shown", "clicked"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(written.simulated, name))
+    scorer = make_scorer("mlp", world.train.features.shape[1], seed=5)
+    logged = LoggedParts.of(parts["train"], parts["validation"], CLICKS.examination)
+    settings = LearningSettings(delta=0.05, bound="proven", training=replace(QUICKLY, seed=5))
+    learn_from_log(scorer, world.train, logged, settings)
+    assert parameters(ranker.policy.scorer) == parameters(scorer)
+
+    test = synthetic_dataset("small").test.with_relevant_document()
+    scores = ranker.predict(test.features, test.offsets)
+    learned = float(expected_ndcg(scores, test.require_labels(), test.offsets, 5).mean())
+    logging, _ = evaluate(world.logging_scorer, world.test)
+    assert learned > logging + 0.005  # over six worlds the least was 0.016
+    np.testing.assert_allclose(evaluate(ranker.policy.scorer, small_dataset().test)[0], learned, rtol=1e-5)
+
+    ranker.save(tmp_path / "model")
+    np.testing.assert_array_equal(SafeRanker.load(tmp_path / "model").predict(test.features, test.offsets), scores)
+
+
+def fit(**options: object) -> SafeRanker:
+    chosen = {"scorer": "linear", "examination": EXAMINATION, "training": QUICK, "seed": 4, **options}
+    return SafeRanker(**chosen).fit(LOG, DATA)  # type: ignore[arg-type]
+
+
+def test_predict_and_rank_take_raw_features() -> None:
+    ranker = fit()
+    scores = ranker.predict(DATA.features, DATA.offsets)
+    np.testing.assert_array_equal(scores, ranker.policy.scores(DATA))
+    np.testing.assert_array_equal(scores, ranker.predict(DATA))
+    first = DATA.features[: DATA.offsets[1]]
+    np.testing.assert_allclose(ranker.predict(first), scores[: DATA.offsets[1]], rtol=1e-6)
+    by_score = ranker.rank(DATA.features, DATA.offsets, cutoff=2)
+    expected = serve(scores, DATA.offsets, EXAMINATION[:2])
+    np.testing.assert_array_equal(by_score.rank, expected.rank)
+    np.testing.assert_array_equal(by_score.exposure, expected.exposure)
+    drawn = ranker.rank(DATA, serve_as="sampled", seed=3)
+    expected = serve(scores, DATA.offsets, EXAMINATION, serve_as="sampled", rng=np.random.default_rng(3))
+    np.testing.assert_array_equal(drawn.rank, expected.rank)
+    np.testing.assert_array_equal(drawn.log_probability, expected.log_probability)
+
+
+def table_of(data: RankingData, names: list[str]) -> pa.Table:
+    """The features by these names, in this order, between columns that are none."""
+    assert data.feature_names is not None
+    columns = dict(zip(data.feature_names, data.features.T, strict=True))
+    query = pa.array([f"query {place}" for place in data.query_of_document])
+    return pa.table({"query_id": query} | {name: columns[name] for name in names} | {"label": query})
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "pandas"])
+def test_reordered_columns_of_a_table_are_scored_by_name(kind: str) -> None:
+    ranker, table = fit(), table_of(DATA, list("dbca"))
+    frame, only = table, table.select(list("dbca"))
+    if kind == "pandas":
+        frame, only = frame.to_pandas(), only.to_pandas()
+    scores = ranker.policy.scores(DATA)
+    np.testing.assert_array_equal(ranker.predict(only, DATA.offsets), scores)
+    np.testing.assert_array_equal(ranker.predict(frame), scores)
+    np.testing.assert_array_equal(ranker.rank(frame).rank, serve(scores, DATA.offsets, EXAMINATION).rank)
+    np.testing.assert_array_equal(ranker.predict(frame, [0, len(scores)]), ranker.predict(DATA.features))
+    wider = replace(DATA, features=np.column_stack([scores, DATA.features]), feature_names=("old", *"abcd"))
+    np.testing.assert_array_equal(ranker.predict(wider), scores)
+    with pytest.raises(DataError) as raised:
+        ranker.predict(table_of(DATA, list("dba")))
+    assert raised.value.column == "c"
+
+
+def test_an_array_of_other_width_names_the_features() -> None:
+    with pytest.raises(DataError, match="has 3 features, but the policy reads 4: a, b, c, d"):
+        fit().predict(DATA.features[:, :3])
+
+
+def test_every_call_draws_afresh_unless_a_seed_is_given() -> None:
+    ranker = fit()
+    drawn = [ranker.rank(DATA, serve_as="sampled").rank.tolist() for _ in range(5)]
+    assert any(rank != drawn[0] for rank in drawn)
+    seeded = [ranker.rank(DATA, serve_as="sampled", seed=1).rank.tolist() for _ in range(2)]
+    assert seeded[0] == seeded[1]
+
+
+def test_loading_restores_what_is_known_of_log_and_features(tmp_path: Path) -> None:
+    wider = replace(
+        DATA,
+        features=np.column_stack([DATA.features, PART.logging_scores]).astype(np.float32),
+        feature_names=(*"abcd", "production"),
+    )
+    chosen = {"examination": EXAMINATION, "logging_scores": "production", "missing": 0.5, "log1p": False}
+    ranker = SafeRanker(scorer="linear", scaling="none", training=QUICK, **chosen)  # type: ignore[arg-type]
+    ranker.fit(LOG, wider).save(tmp_path / "model")
+    loaded = SafeRanker.load(tmp_path / "model")
+    assert loaded.logging_scores == "production"
+    for name in ("missing", "log1p", "scaling", "scorer"):
+        assert getattr(loaded.settings, name) == getattr(ranker.settings, name)
+    np.testing.assert_array_equal(np.asarray(loaded.examination), EXAMINATION)
+    holed = table_of(wider, list("abcd")).set_column(1, "a", pa.nulls(DATA.documents))
+    filled = replace(DATA, features=np.column_stack([np.full(DATA.documents, 0.5), DATA.features[:, 1:]]))
+    np.testing.assert_array_equal(loaded.predict(holed), ranker.predict(filled))
+
+
+def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
+    scores = PART.logging_scores.astype(np.float32)
+    wider = replace(DATA, features=np.column_stack([DATA.features, scores]), feature_names=(*"abcd", "production"))
+    ranker = SafeRanker(scorer="linear", examination=EXAMINATION, training=QUICK, logging_scores="production")
+    ranker.fit(LOG, wider)
+    assert ranker.policy.schema.names == ("a", "b", "c", "d")
+    parts = LoggedParts.of(LOGS["train"], LOGS["validation"], EXAMINATION, logging_scores=scores)
+    assert ranker.comparison[0] == compare("logging policy", parts.logging_exposure, parts, delta=0.05, bound="proven")
+    assert ranker.comparison[0] != fit().comparison[0]
+    assert ranker.policy.manifest["inputs"]["logging_scores"] == "production"
+
+
+def test_examination_is_estimated_from_the_parts_that_are_learned_from(tmp_path: Path) -> None:
+    many = aggregated_log(DATA, {part: make_log(part, 300_000) for part in ("train", "validation")})
+    ranker = SafeRanker(scorer="linear", training=QUICK).fit(many, DATA)
+    np.testing.assert_allclose(ranker.policy.examination, EXAMINATION, rtol=0.1)
+    assert ranker.policy.manifest["inputs"]["examination"] == "estimated by harvesting"
+    few = aggregated_log(DATA, {part: make_log(part, 60) for part in ("train", "validation")})
+    doubtful = SafeRanker(scorer="linear", training=QUICK).fit(few, DATA)
+    assert doubtful.warnings
+    doubtful.save(tmp_path / "model")
+    loaded = SafeRanker.load(tmp_path / "model")
+    assert (loaded.examination, loaded.warnings) == (None, doubtful.warnings)
+
+
+def make_log(part: str, interactions: int) -> LogStatistics:
+    rng = np.random.default_rng([9, len(part)])
+    return simulate(PART.logging_scores, DATA.offsets, PART.relevance, EXAMINATION, interactions, rng)
+
+
+@pytest.mark.parametrize(
+    ("examination", "cutoff", "wanted"),
+    [
+        (None, None, None),
+        (None, 4, 4),
+        ("inverse-rank:1", None, None),
+        ("inverse-rank:1", 7, 7),
+        ("1,0.5", None, 2),
+        ([1.0, 0.5, 0.2], None, 3),
+        (np.array([1.0, 0.5, 0.2]), None, 3),
+    ],
+)
+def test_how_many_ranks_of_a_log_are_counted(examination: object, cutoff: int | None, wanted: int | None) -> None:
+    assert SafeRanker(examination=examination, cutoff=cutoff).wanted_cutoff == wanted  # type: ignore[arg-type]
+
+
+def test_examination_as_text_and_as_numbers() -> None:
+    one, two = fit(examination="1,0.5,0.25"), fit(examination=[1, 0.5, 0.25])
+    assert parameters(one.policy.scorer) == parameters(two.policy.scorer)
+    np.testing.assert_allclose(fit(examination="inverse-rank:1").policy.examination, [1, 1 / 2, 1 / 3])
+
+
+def test_wrong_calls() -> None:
+    with pytest.raises(UsageError, match=r"there is no policy yet; call fit, or SafeRanker\.load"):
+        SafeRanker().predict([[1.0]])
+    message = r"2 ranks are asked for \(cutoff, or examination\), but log.parquet is counted for 3; ask for as many, or"
+    for asked in ({"examination": [1, 0.5]}, {"examination": "1,0.5"}, {"examination": None, "cutoff": 2}):
+        with pytest.raises(UsageError, match=message):
+            fit(**asked)
+    with pytest.raises(UsageError, match="is for 2 ranks, but the cutoff is 3"):
+        fit(examination="1,0.5", cutoff=3)
+    with pytest.raises(UsageError, match="offsets of its own"):
+        fit().predict(DATA, DATA.offsets)
+    with pytest.raises(UsageError, match="examination inverse-rank: has no power"):
+        SafeRanker(examination="inverse-rank")
+    with pytest.raises(UsageError, match="method 'magic' is unknown"):
+        SafeRanker(method="magic")
+
+
+def test_the_same_seed_gives_the_same_policy_and_another_another() -> None:
+    one, two, other = fit(), fit(), fit(seed=5)
+    assert parameters(one.policy.scorer) == parameters(two.policy.scorer)
+    assert parameters(one.policy.scorer) != parameters(other.policy.scorer)
+
+
+def test_the_example_of_the_docstring_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    labels = PART.relevance.astype(np.float32)
+    data = replace(DATA, features=DATA.features[:, :2], feature_names=("bm25", "clicks"), labels=labels)
+    model = PositionBasedModel(relevance_slope=1.0, relevance_noise=0.0)
+    write_raw_log("log.parquet", data, PART.logging_scores, model, 2_000, np.random.default_rng(0))
+    write_features(tmp_path / "features.parquet", data)
+    results = [
+        doctest.DocTestRunner().run(example)
+        for example in doctest.DocTestFinder(recurse=False).find(SafeRanker, "SafeRanker")
+    ]
+    assert [(result.failed, result.attempted) for result in results] == [(0, 5)]
+
+
+def test_it_is_a_name_of_the_package() -> None:
+    assert saferank.SafeRanker is SafeRanker
+
+
+# The verdict from Python is that of the command.
+
+
+def holed_features(table: pa.Table) -> pa.Table:
+    """Every seventh value of the first feature is missing."""
+    place = table.column_names.index("a")
+    values = [None if row % 7 == 0 else value for row, value in enumerate(table["a"].to_pylist())]
+    return table.set_column(place, "a", pa.array(values, pa.float32()))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_certify_is_what_the_command_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], known: bool
+) -> None:
+    """A model of features with missing values, and of a log whose scores are known or not."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    shop = make_shop(rng, queries=30, documents=6, cutoff=3)
+    world = World(shop, noisy(shop, rng))
+    pq.write_table(world.draw(12_000, rng).table(), "log.parquet")
+    data = shop.features(rng, columns=2)
+    table = feature_table(replace(data, feature_names=("a", "b"))).append_column("old", pa.array(world.logging.flat))
+    pq.write_table(holed_features(table if known else table.drop_columns("old")), "features.parquet")
+    ranker = SafeRanker(scorer="linear", missing=0.0, cutoff=3, training=QUICK, logging_scores="old" if known else None)
+    ranker.fit("log.parquet", "features.parquet").save("model")
+
+    call = ["certify", "model", "log.parquet", "--features", "features.parquet", "--ledger", "command.json"]
+    ran = run_here(call, monkeypatch, capsys)
+    assert ran.exit_code in (0, 3, 4), ran.err
+    command = Certificate.read("certificate.json")
+    assert command.logging_exposure == ("known" if known else "counted")
+    for name, one in (("fitted", ranker), ("loaded", SafeRanker.load("model"))):
+        found = one.certify("log.parquet", "features.parquet", ledger=f"{name}.json")
+        for name in ("verdict", "improvement", "lower", "upper", "interactions", "spent", "look", "needed", "bounds"):
+            assert getattr(found, name) == getattr(command, name), name
+    assert not Path("log.parquet.ledger.json").exists()
+
+
+def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    shop = make_shop(rng, queries=20, documents=6, cutoff=3)
+    drawn = World(shop, noisy(shop, rng)).draw(6_000, rng)
+    pq.write_table(drawn.table(), tmp_path / "log.parquet")
+    data = shop.features(rng, columns=2)
+    rankers = [
+        SafeRanker(scorer="linear", cutoff=3, training=QUICK, seed=seed).fit(tmp_path / "log.parquet", data)
+        for seed in range(2)
+    ]
+    spent = [ranker.certify(tmp_path / "log.parquet", data, details=False).spent for ranker in (*rankers, rankers[0])]
+    assert spent == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 2])
+    assert (tmp_path / "log.parquet.ledger.json").exists()
+    loaded = load_log(tmp_path / "log.parquet", cutoff=3)
+    assert rankers[1].certify(loaded, data, details=False).spent == 0.05  # no ledger unless it is named
+    with pytest.raises(UsageError):
+        rankers[0].certify(tmp_path / "log.parquet", data, spent=0.5)
+    with pytest.raises(UsageError):
+        rankers[0].certify(loaded, data, bound="hope")
+
+
+def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    shop = make_shop(rng, queries=20, documents=6, cutoff=3)
+    log = World(shop, noisy(shop, rng)).draw(6_000, rng).aggregated(rng)
+    data = shop.features(rng, columns=2)
+    ranker = SafeRanker(scorer="linear", training=QUICK).fit(log, data)
+    ranker.save(tmp_path / "model")
+    looks = [
+        one.certify(log, data, ledger=tmp_path / "looks.json", details=False).look
+        for one in (ranker, SafeRanker.load(tmp_path / "model"))
+    ]
+    assert looks == [1, 1]
