@@ -10,14 +10,16 @@ import argparse
 from itertools import pairwise
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from saferank.datasets.dataset import load_dataset
 from saferank.engine.click_models.position_based import PositionBasedModel
-from saferank.lab.closed_loop import Round, closed_loop, start_utility
+from saferank.features.load_features import with_ids
+from saferank.lab.closed_loop import Round, closed_loop
+from saferank.lab.end_to_end import production_policy, true_utility
 from saferank.lab.world import make_world, prepare
+from saferank.learning.settings import FitSettings
 from saferank.report.closed_loop_figure import closed_loop_figure
 from saferank.report.figures import save_figure
 
@@ -32,10 +34,10 @@ def main() -> int:
     parser.add_argument("--fraction", type=float, default=0.5, help="share of the labels behind the first ranker")
     parser.add_argument("--out", type=Path, default=Path("closed-loop"))
     options = parser.parse_args()
-    torch.set_num_threads(1)
     console = Console()
     model = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
-    dataset = prepare(load_dataset("synthetic:small"))
+    raw = load_dataset("synthetic:small")
+    dataset, data = prepare(raw), with_ids(raw.train)
     history: dict[tuple[str, int, int], list[float]] = {}
     fell = 0
     for run in range(options.runs):
@@ -45,29 +47,32 @@ def main() -> int:
 
                 def tell(done: Round, name: str = name, run: int = run, n: int = interactions) -> None:
                     console.print(
-                        f"run {run}, {n:,} a round, {name}, round {done.number}: live {done.utility:.5f}, "
+                        f"run {run}, {n:,} per round, {name}, round {done.number}: live {done.utility:.5f}, "
                         f"learned {done.candidate:.5f}, {done.verdict}",
                         highlight=False,
                     )
 
                 rounds = closed_loop(
-                    world, method=method, certified=certified, rounds=options.rounds, interactions=interactions,
-                    seed=run, progress=tell,
+                    world, data, settings=FitSettings(method=method), certified=certified, rounds=options.rounds,
+                    interactions=interactions, seed=run, progress=tell,
                 )  # fmt: skip
-                utilities = [start_utility(world), *(one.utility for one in rounds)]
+                utilities = [
+                    true_utility(production_policy(world, data), world, data),
+                    *(one.utility for one in rounds),
+                ]
                 history[name, interactions, run] = utilities
                 if certified:
                     fell += sum(after < before for before, after in pairwise(utilities))
     table = Table(title="True clicks per interaction of what is live")
-    for column in ("interactions a round", "way", "at the start", "at the end", "rounds in which it fell"):
+    for column in ("interactions per round", "way", "at the start", "at the end", "rounds in which it fell"):
         table.add_column(column, justify="left" if column == "way" else "right")
     for interactions in (round(n) for n in options.interactions):
         for name in WAYS:
             runs = [history[name, interactions, run] for run in range(options.runs)]
             falls = sum(after < before for one in runs for before, after in pairwise(one))
-            start, end = (sum(one[place] for one in runs) / len(runs) for place in (0, -1))
+            begin, end = (sum(one[place] for one in runs) / len(runs) for place in (0, -1))
             table.add_row(
-                f"{interactions:,}", name, f"{start:.4f}", f"{end:.4f}", f"{falls} of {options.rounds * options.runs}"
+                f"{interactions:,}", name, f"{begin:.4f}", f"{end:.4f}", f"{falls} of {options.rounds * options.runs}"
             )
     console.print(table)
     save_figure(closed_loop_figure(history), options.out, "closed_loop")

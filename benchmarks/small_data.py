@@ -8,44 +8,31 @@ flat. NDCG@5 on the test queries, expected under the policy and by score.
 
 import sys
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from saferank.datasets.dataset import load_dataset
-from saferank.engine.objectives.exposure_ips import training_clip
-from saferank.lab.methods import MethodSettings, evaluate, make_objective, simulate_logs
+from saferank.lab.paper_methods import evaluate, logged_parts, simulate_logs
 from saferank.lab.world import make_world, prepare
-from saferank.learning.training_loop import TrainingSettings, fit
+from saferank.learning.learn import learn
+from saferank.learning.methods import METHODS
+from saferank.learning.settings import TrainingSettings
 from saferank.policy.scorers import make_scorer
 
 INTERACTIONS = 400
 
 
 def main() -> int:
-    torch.set_num_threads(1)
     dataset = prepare(load_dataset("synthetic:mslr10k"))
     table = Table("run", "policy", "NDCG@5 expected", "by score", title=f"synthetic:mslr10k, N = {INTERACTIONS}")
     for run in range(3):
         world = make_world(dataset, seed=run)
-        logs, examination = simulate_logs(world, INTERACTIONS, run), world.click_model.examination
+        logs = simulate_logs(world, INTERACTIONS, run)
         table.add_row(str(run), "logging", *(f"{value:.4f}" for value in evaluate(world.logging_scorer, world.test)))
         for name, known in (("CRM, rho_0 counted", False), ("CRM, rho_0 exact", True)):
-            clips = {"train": training_clip(INTERACTIONS), "validation": 0.0}
-            train, judge = (
-                make_objective(
-                    "exposure-crm",
-                    getattr(logs, part),
-                    examination,
-                    clip,
-                    MethodSettings(),
-                    world.logging_scores[part] if known else None,
-                )
-                for part, clip in clips.items()
-            )
             scorer = make_scorer("mlp", world.train.features.shape[1], seed=run + 1000)
-            settings = TrainingSettings(seed=run)
-            fit(scorer, world.train, train, examination, validation=(world.validation, judge), settings=settings)
+            parts = logged_parts(world, logs, known=known)
+            learn(scorer, METHODS["exposure-crm"], *parts, training=TrainingSettings(seed=run))
             table.add_row("", name, *(f"{value:.4f}" for value in evaluate(scorer, world.test)))
     Console().print(table)
     return 0

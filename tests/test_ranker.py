@@ -16,15 +16,18 @@ from saferank.datasets.synthetic import synthetic_dataset
 from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.metrics import expected_ndcg
+from saferank.engine.objectives.risk import Risk
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import with_ids
-from saferank.lab.methods import evaluate
+from saferank.lab.paper_methods import evaluate
 from saferank.lab.raw_log import write_raw_log
 from saferank.lab.simulate import simulate
-from saferank.learning.comparison import compare
-from saferank.learning.learn_from_log import LearningSettings, LoggedParts, learn_from_log
-from saferank.learning.training_loop import TrainingSettings
+from saferank.learning.compare_policies import compare
+from saferank.learning.fit_policy import logged_parts
+from saferank.learning.learn import learn
+from saferank.learning.methods import METHODS
+from saferank.learning.settings import TrainingSettings
 from saferank.logs.load_log import load_log
 from saferank.policy.scorers import make_scorer
 from saferank.policy.serve import serve
@@ -34,7 +37,7 @@ from tests.cli.running import run_here
 from tests.lab.small_world import one_thread, small_dataset, small_world
 from tests.learning.aggregated import aggregated_log
 from tests.learning.problem import EXAMINATION, parameters
-from tests.learning.test_fit_policy import DATA, LOG, LOGS, PART, QUICK
+from tests.learning.small_log import DATA, LOG, LOGS, PART, QUICK
 from tests.policy.made import write_features
 from tests.shops import World, feature_table, make_shop, noisy
 
@@ -102,9 +105,8 @@ def test_from_log_to_ranking(written: Written, tmp_path: Path) -> None:
     for name in ("interactions", "shown", "clicked"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(written.simulated, name))
     scorer = make_scorer("mlp", world.train.features.shape[1], seed=5)
-    logged = LoggedParts.of(parts["train"], parts["validation"], CLICKS.examination)
-    settings = LearningSettings(delta=0.05, bound="proven", training=replace(QUICKLY, seed=5))
-    learn_from_log(scorer, world.train, logged, settings)
+    logged = logged_parts(world.train, parts["train"], parts["validation"], CLICKS.examination)
+    learn(scorer, METHODS["exposure-crm"], *logged, training=replace(QUICKLY, seed=5))
     assert parameters(ranker.policy.scorer) == parameters(scorer)
 
     test = synthetic_dataset("small").test.with_relevant_document()
@@ -204,8 +206,9 @@ def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
     ranker = SafeRanker(scorer="linear", examination=EXAMINATION, training=QUICK, logging_scores="production")
     ranker.fit(LOG, wider)
     assert ranker.policy.schema.names == ("a", "b", "c", "d")
-    parts = LoggedParts.of(LOGS["train"], LOGS["validation"], EXAMINATION, logging_scores=scores)
-    assert ranker.comparison[0] == compare("logging policy", parts.logging_exposure, parts, delta=0.05, bound="proven")
+    _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
+    ever_shown = LOGS["train"].impressions + LOGS["validation"].impressions > 0
+    assert ranker.comparison[0] == compare("logging policy", part.logging_exposure, part, ever_shown)
     assert ranker.comparison[0] != fit().comparison[0]
     assert ranker.policy.manifest["inputs"]["logging_scores"] == "production"
 

@@ -13,21 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from saferank.doctor.diagnosis import diagnose
 from saferank.engine.click_models.examination import check_probabilities, parse_examination
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.objectives.exposure_crm import Bound
+from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, take_column, with_ids
 from saferank.features.table import column_names, read_table
-from saferank.learning.comparison import ComparedPolicy
-from saferank.learning.fit_policy import PolicySettings, Step, fit_policy
-from saferank.learning.learn_from_log import LearningSettings
-from saferank.learning.training_loop import TrainingSettings
+from saferank.learning.compare_policies import ComparedPolicy
+from saferank.learning.fit_policy import Step, fit_policy
+from saferank.learning.settings import FitSettings, TrainingSettings
 from saferank.logs.aggregated_log import AggregatedLog
-from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings
 from saferank.verdict.take_look import load_model_inputs, take_look
+
+DEFAULTS = FitSettings()
 
 
 class SafeRanker:
@@ -55,33 +56,36 @@ class SafeRanker:
     def __init__(
         self,
         *,
-        method: str = "exposure-crm",
-        delta: float = 0.05,
-        bound: Bound = "proven",
-        scorer: str = "mlp",
+        method: str = DEFAULTS.method,
+        delta: float = DEFAULTS.delta,
+        constant: Constant = DEFAULTS.constant,
+        scorer: str = DEFAULTS.scorer,
         examination: str | ArrayLike | None = None,
         cutoff: int | None = None,
         logging_scores: str | None = None,
-        log1p: bool = True,
-        scaling: Literal["per-query", "none"] = "per-query",
-        missing: float | Literal["error"] = "error",
-        without_features: Literal["error", "drop"] = "error",
-        baselines: bool = False,
+        log1p: bool = DEFAULTS.log1p,
+        scaling: Literal["per-query", "none"] = DEFAULTS.scaling,
+        missing: float | Literal["error"] = DEFAULTS.missing,
+        without_features: Literal["error", "drop"] = DEFAULTS.without_features,
+        baselines: bool = DEFAULTS.baselines,
         epochs: int | None = None,
         learning_rate: float | None = None,
-        seed: int = 0,
-        training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+        seed: int | None = None,
+        training: TrainingSettings = DEFAULTS.training,
     ) -> None:
-        chosen = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
-        training = replace(training, **{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
-        self.settings = PolicySettings(
-            learning=LearningSettings(method, delta, bound, training),
-            scorer=ScorerKind(scorer),
+        changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        self.settings = FitSettings(
+            method=method,
+            delta=delta,
+            constant=constant,
+            scorer=scorer,
             log1p=log1p,
             scaling=scaling,
             missing=missing,
             baselines=baselines,
             without_features=without_features,
+            training=replace(training, **given),
         )
         if isinstance(examination, str):
             parse_examination(examination, cutoff)  # a mistake shows here, and not after the log was read
@@ -100,13 +104,12 @@ class SafeRanker:
         log: str | Path | AggregatedLog,
         features: str | Path | RankingData,
         *,
-        checkpoint: str | Path | None = None,
         progress: Callable[[Step], None] | None = None,
     ) -> SafeRanker:
         """Learn from the parts `train` and `validation` of the log. Returns itself.
 
         `log`: a log, a folder that `saferank aggregate` wrote, or what `load_log` returned. `features`: what
-        `load_features` reads, or returned. `checkpoint` is a folder in which an interrupted run leaves where it stood.
+        `load_features` reads, or returned.
         """
         if isinstance(log, AggregatedLog):
             aggregated = log
@@ -138,7 +141,6 @@ class SafeRanker:
             self.settings,
             logging_scores=scores,
             origin=origin,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
             progress=progress,
         )
         self._policy, self.comparison, self.left_out = fitted.policy, fitted.comparison, fitted.left_out
@@ -248,7 +250,7 @@ class SafeRanker:
             scaling=schema.scaling,
             missing=schema.missing,
         )
-        ranker.settings = replace(ranker.settings, scorer=policy.kind)
+        ranker.settings = replace(ranker.settings, scorer=policy.kind.name)
         ranker.warnings = tuple(inputs.get("warnings", ()))
         ranker.left_out = inputs.get("shown_pairs_without_features", 0)
         ranker._policy = policy
@@ -264,7 +266,7 @@ class SafeRanker:
         """Return the examination of the ranks that the log counts, and where it is from."""
         self.warnings = ()
         if self.examination is None:
-            rng = np.random.default_rng([self.settings.learning.training.seed, 1])
+            rng = np.random.default_rng([self.settings.training.seed, 1])
             statistics = log.statistics(("train", "validation"), data)
             if not statistics.clicks.any():
                 message = "has no click on documents with features; there is nothing to learn. Check the click column."

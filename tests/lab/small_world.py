@@ -9,7 +9,7 @@ import torch
 from saferank.datasets.dataset import Dataset
 from saferank.datasets.synthetic import synthetic_dataset
 from saferank.lab.world import World, make_world, prepare
-from saferank.learning.training_loop import TrainingSettings
+from saferank.learning.settings import TrainingSettings
 
 QUICK = TrainingSettings(epochs=4, patience=4)
 

@@ -2,34 +2,53 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from saferank.datasets.synthetic import synthetic_dataset
+from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LoggedRankings
-from saferank.lab.closed_loop import Round, closed_loop, start_utility
-from saferank.learning.training_loop import TrainingSettings
+from saferank.engine.types.ranking_data import RankingData
+from saferank.features.load_features import with_ids
+from saferank.lab.closed_loop import Round, closed_loop
+from saferank.lab.end_to_end import production_policy, true_utility
+from saferank.learning.settings import FitSettings, TrainingSettings
 from saferank.report.closed_loop_figure import closed_loop_figure
 from tests.lab.small_world import one_thread, small_world
 
 
 @pytest.fixture(scope="module")
-def rounds() -> dict[str, list[Round]]:
+def data() -> RankingData:
+    return with_ids(synthetic_dataset("small").train)
+
+
+@pytest.fixture(scope="module")
+def rounds(data: RankingData) -> dict[str, list[Round]]:
+    training = TrainingSettings(epochs=1, least_steps=1)
     with one_thread():
         return {
             method: closed_loop(
-                small_world(), method=method, certified=certified, rounds=2, interactions=3_000, seed=0,
-                training=TrainingSettings(epochs=1, least_steps=1),
+                small_world(), data, settings=FitSettings(method=method, training=training), certified=certified,
+                rounds=2, interactions=3_000, seed=0,
             )
             for method, certified in (("exposure-crm", True), ("exposure-ips", False))
         }  # fmt: skip
 
 
-def test_what_is_live_changes_only_with_a_certificate(rounds: dict[str, list[Round]]) -> None:
-    live = start_utility(small_world())
+def test_what_is_live_changes_only_with_a_certificate(rounds: dict[str, list[Round]], data: RankingData) -> None:
+    world = small_world()
+    live = true_utility(production_policy(world, data), world, data)
+    assert live == pytest.approx(float(exposure_of_logging() @ world.relevance("train")) / data.queries, rel=1e-3)
     for one in rounds["exposure-crm"]:
-        assert one.verdict in ("DEPLOY", "MORE DATA")
+        assert one.verdict in ("DEPLOY", "KEEP", "MORE DATA")
         assert one.utility == pytest.approx(one.candidate if one.verdict == "DEPLOY" else live)
         assert (one.lower >= 0) == (one.verdict == "DEPLOY")
         live = one.utility
+
+
+def exposure_of_logging() -> NDArray[np.float64]:
+    world = small_world()
+    return exposure(world.logging_scores["train"], world.train.offsets, world.click_model.examination)
 
 
 def test_blindly_everything_goes_live(rounds: dict[str, list[Round]]) -> None:

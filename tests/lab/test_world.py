@@ -1,21 +1,19 @@
 """The semi-synthetic world: prepared data, and a logging policy that is good, but not the best."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from saferank.datasets.synthetic import synthetic_dataset
 from saferank.engine.click_models.position_based import PositionBasedModel
-from saferank.lab.methods import evaluate
-from saferank.lab.world import PARTS, make_world
+from saferank.lab.paper_methods import evaluate
+from saferank.lab.world import SPLITS, make_world
 from saferank.policy.scorers import make_scorer, score
 from tests.lab.small_world import one_thread, small_dataset, small_world
 
 
 def test_prepared_features_lie_between_0_and_1_in_every_query_and_rank_as_before() -> None:
     raw, found = synthetic_dataset("small"), small_dataset()
-    for part in PARTS:
+    for part in SPLITS:
         data = getattr(found, part)
         assert data.features.min() == 0.0
         assert data.features.max() == 1.0
@@ -48,7 +46,7 @@ def test_the_logging_policy_beats_random_scorers_by_far() -> None:
 
 def test_logging_scores_are_those_of_the_logging_scorer() -> None:
     world = small_world()
-    for part in PARTS:
+    for part in SPLITS:
         data = getattr(world, part)
         np.testing.assert_array_equal(world.logging_scores[part], score(world.logging_scorer, data.features))
 
@@ -70,17 +68,6 @@ def test_the_seed_decides_the_world(tiny_scores: dict[int, bytes]) -> None:
         again = make_world(small_dataset(), seed=0, scorer="linear", fraction=0.01)
     assert again.logging_scores["test"].tobytes() == tiny_scores[0]
     assert tiny_scores[0] != tiny_scores[1]
-
-
-def test_a_saved_logging_policy_is_read_again(tiny_scores: dict[int, bytes], tmp_path: Path) -> None:
-    path = tmp_path / "worlds" / "logging.safetensors"
-    with one_thread():
-        made = make_world(small_dataset(), seed=0, scorer="linear", fraction=0.01, saved=path)
-    changed = path.stat().st_mtime_ns
-    read = make_world(small_dataset(), seed=0, scorer="linear", fraction=0.01, saved=path)
-    assert path.stat().st_mtime_ns == changed
-    for world in (made, read):
-        assert world.logging_scores["test"].tobytes() == tiny_scores[0]
 
 
 def test_another_click_model_makes_another_world(tiny_scores: dict[int, bytes]) -> None:

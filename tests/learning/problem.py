@@ -6,24 +6,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saferank.engine.objectives.action_crm import action_crm
-from saferank.engine.objectives.action_ips import action_ips
-from saferank.engine.objectives.exposure_crm import exposure_crm
-from saferank.engine.objectives.exposure_ips import exposure_ips
-from saferank.engine.objectives.naive import naive
+from saferank.engine.objectives.objective import Objective
 from saferank.engine.objectives.skyline import skyline
 from saferank.engine.plackett_luce import exposure
-from saferank.engine.propensity.logging_exposure import action_propensity, known_logging_exposure
+from saferank.engine.propensity.logging_exposure import known_logging_exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.simulate import simulate
-from saferank.learning.training_loop import Objective, TrainingSettings
+from saferank.learning.methods import METHODS, LoggedPart
+from saferank.learning.settings import TrainingSettings
 from saferank.policy.scorers import make_scorer, score
 
 EXAMINATION = np.array([1.0, 0.5, 0.25])
 FEATURES = 4
-SETTINGS = TrainingSettings(epochs=4, patience=4, batch=10, least_steps=10, learning_rate=0.05, samples=30)
-OBJECTIVES = ("naive", "exposure-ips", "exposure-crm", "action-ips", "action-crm", "skyline")
+SETTINGS = TrainingSettings(epochs=4, patience=4, batch=10, least_steps=10, learning_rate=0.05)
+OBJECTIVES = (*METHODS, "skyline")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +34,9 @@ class Part:
 
     def objective(self, name: str) -> Objective:
         rho_0 = known_logging_exposure(self.logging_scores, self.data.offsets, EXAMINATION)
-        match name:
-            case "naive":
-                return naive(self.log)
-            case "exposure-ips":
-                return exposure_ips(self.log, rho_0)
-            case "exposure-crm":
-                return exposure_crm(self.log, rho_0, EXAMINATION)
-            case "action-ips":
-                return action_ips(self.log, action_propensity(self.log))
-            case "action-crm":
-                return action_crm(self.log, action_propensity(self.log))
-            case "skyline":
-                return skyline(self.relevance, self.data.offsets)
-        raise AssertionError(name)
+        if name == "skyline":
+            return skyline(self.relevance, self.data.offsets, EXAMINATION)
+        return METHODS[name].objective(LoggedPart(self.data, self.log, EXAMINATION, rho_0))
 
     def utility(self, scorer: torch.nn.Module) -> float:
         """Expected clicks of an interaction under the scorer's policy."""

@@ -10,39 +10,30 @@ import torch
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_ips import training_clip
+from saferank.engine.objectives.risk import Risk
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
-from saferank.features.load_features import with_ids
 from saferank.features.schema import FeatureSchema
-from saferank.lab.simulate import simulate
-from saferank.learning.comparison import compare
-from saferank.learning.fit_policy import PolicySettings, Step, fit_policy
-from saferank.learning.learn_from_log import METHODS, LearningSettings, LoggedParts, learn_from_log
+from saferank.learning.compare_policies import compare
+from saferank.learning.fit_policy import Step, fit_policy, logged_parts
+from saferank.learning.learn import learn
+from saferank.learning.methods import FROM_COUNTS, METHODS
+from saferank.learning.settings import FitSettings
 from saferank.learning.training_loop import FitResult
 from saferank.policy.policy import Policy, ScorerKind
 from tests.learning.aggregated import aggregated_log
-from tests.learning.problem import EXAMINATION, SETTINGS, make_part, parameters
+from tests.learning.problem import EXAMINATION, parameters
+from tests.learning.small_log import DATA, LOG, LOGS, NAMES, PART, QUICK
 
-NAMES = ("a", "b", "c", "d")
-QUICK = replace(SETTINGS, seed=4)
-CRM = PolicySettings(LearningSettings(training=QUICK), ScorerKind("linear"), baselines=False)
-PART = make_part(1)
-DATA = with_ids(replace(PART.data, feature_names=NAMES, source="features.parquet"))
-LOGS = {
-    part: simulate(
-        PART.logging_scores, DATA.offsets, PART.relevance, EXAMINATION, size, np.random.default_rng([6, size])
-    )
-    for part, size in (("train", 6_000), ("validation", 2_000), ("certify", 2_001))
-}
-LOG = aggregated_log(DATA, LOGS)
+CRM = FitSettings(scorer="linear", training=QUICK)
+EVER_SHOWN = LOGS["train"].impressions + LOGS["validation"].impressions > 0
 
 
 def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:
     fitted = fit_policy(LOG, DATA, EXAMINATION, CRM)
     scorer = ScorerKind("linear").make(4, seed=4)
-    parts = LoggedParts.of(LOGS["train"], LOGS["validation"], EXAMINATION)
-    prepared = DATA.log1p().scaled_per_query()
-    result = learn_from_log(scorer, prepared, parts, CRM.learning)
+    parts = logged_parts(DATA.log1p().scaled_per_query(), LOGS["train"], LOGS["validation"], EXAMINATION)
+    result = learn(scorer, METHODS["exposure-crm"], *parts, training=QUICK)
     policy = fitted.policy
     assert parameters(policy.scorer) == parameters(scorer)
     assert policy.schema == FeatureSchema(NAMES)
@@ -52,8 +43,8 @@ def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:
         epoch.estimate for epoch in result.history
     ]
     logging, learned = fitted.comparison
-    assert logging == compare("logging policy", parts.logging_exposure, parts, delta=0.05, bound="proven")
-    assert learned == compare("exposure-crm", policy.exposure(DATA), parts, delta=0.05, bound="proven")
+    assert logging == compare("logging policy", parts[1].logging_exposure, parts[1], EVER_SHOWN)
+    assert learned == compare("exposure-crm", policy.exposure(DATA), parts[1], EVER_SHOWN)
 
 
 def test_the_certify_part_is_not_looked_at() -> None:
@@ -77,7 +68,7 @@ def test_the_manifest_tells_all_and_survives_a_folder(tmp_path: Path) -> None:
     }
     assert manifest["inputs"]["examination"] == "given: by hand"
     settings = manifest["settings"]
-    assert (settings["method"], settings["delta"], settings["bound"]) == ("exposure-crm", 0.05, "proven")
+    assert (settings["method"], settings["delta"], settings["constant"]) == ("exposure-crm", 0.05, "proven")
     assert settings["training"]["seed"] == 4
     assert (settings["clip"], settings["floor"]) == (training_clip(6_000), FLOOR)
     assert settings["logging_exposure"] == "counted"
@@ -92,39 +83,28 @@ def test_baselines_are_learned_after_the_method_and_change_nothing() -> None:
     fitted = fit_policy(LOG, DATA, EXAMINATION, with_them, progress=steps.append)
     alone = fit_policy(LOG, DATA, EXAMINATION, CRM)
     assert parameters(fitted.policy.scorer) == parameters(alone.policy.scorer)
-    assert [row.name for row in fitted.comparison] == ["logging policy", *METHODS]
+    assert [row.name for row in fitted.comparison] == ["logging policy", *FROM_COUNTS]
     assert fitted.comparison[3] == alone.comparison[1]
     assert list(dict.fromkeys(step.method for step in steps)) == ["exposure-crm", "naive", "exposure-ips"]
     assert [step.epoch.epoch for step in steps if step.method == "naive"] == [1, 2, 3, 4]
     assert {step.click_rate for step in steps} == {LOGS["train"].clicks.sum() / 6_000}
-    naive = fit_policy(LOG, DATA, EXAMINATION, replace(CRM, learning=replace(CRM.learning, method="naive")))
+    naive = fit_policy(LOG, DATA, EXAMINATION, replace(CRM, method="naive"))
     assert naive.comparison[1] == fitted.comparison[1]
 
 
 def test_known_logging_scores_are_used() -> None:
     scores = PART.logging_scores.astype(np.float32)
     known = fit_policy(LOG, DATA, EXAMINATION, CRM, logging_scores=scores)
-    parts = LoggedParts.of(LOGS["train"], LOGS["validation"], EXAMINATION, logging_scores=scores)
-    assert known.comparison[0] == compare("logging policy", parts.logging_exposure, parts, delta=0.05, bound="proven")
+    _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
+    assert known.comparison[0] == compare("logging policy", part.logging_exposure, part, EVER_SHOWN)
     assert known.policy.manifest["settings"]["logging_exposure"] == "known"
 
 
-def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
-    def stop(step: Step) -> None:
-        if step.epoch.epoch == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fit_policy(LOG, DATA, EXAMINATION, CRM, checkpoint=tmp_path, progress=stop)
-    later: list[Step] = []
-    resumed = fit_policy(LOG, DATA, EXAMINATION, CRM, checkpoint=tmp_path, progress=later.append)
-    assert [step.epoch.epoch for step in later] == [3, 4]
-    whole = fit_policy(LOG, DATA, EXAMINATION, CRM)
-    assert parameters(resumed.policy.scorer) == parameters(whole.policy.scorer)
-    other = replace(DATA, features=DATA.features * np.float32(2))
-    later.clear()
-    fit_policy(LOG, other, EXAMINATION, CRM, checkpoint=tmp_path, progress=later.append)
-    assert [step.epoch.epoch for step in later] == [1, 2, 3, 4]  # other features: not the same run
+def test_a_start_is_where_training_begins() -> None:
+    first = fit_policy(LOG, DATA, EXAMINATION, CRM).policy
+    none = replace(CRM, training=replace(QUICK, epochs=0))
+    assert parameters(fit_policy(LOG, DATA, EXAMINATION, none, start=first).policy.scorer) == parameters(first.scorer)
+    assert parameters(fit_policy(LOG, DATA, EXAMINATION, none).policy.scorer) != parameters(first.scorer)
 
 
 def test_shown_documents_without_features() -> None:
@@ -174,11 +154,10 @@ def test_the_hash_is_of_the_content(change: str) -> None:
 
 
 def test_delta_and_learning_rate_are_checked() -> None:
-    with pytest.raises(UsageError, match=r"delta is the chance that the bound may fail, between 0 and 1; got 1.5"):
-        fit_policy(LOG, DATA, EXAMINATION, replace(CRM, learning=replace(CRM.learning, delta=1.5)))
-    fast = replace(CRM.learning, training=replace(QUICK, learning_rate=1e20))
-    with pytest.raises(UsageError, match=r"learning rate 1e\+20: must be above 0, and at most 10"):
-        fit_policy(LOG, DATA, EXAMINATION, replace(CRM, learning=fast))
+    with pytest.raises(UsageError, match=r"got 1\.5"):
+        fit_policy(LOG, DATA, EXAMINATION, replace(CRM, delta=1.5))
+    with pytest.raises(UsageError, match=r"learning rate 1e\+20"):
+        replace(CRM, training=replace(QUICK, learning_rate=1e20))
 
 
 def test_weights_that_are_not_finite_are_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,6 +165,6 @@ def test_weights_that_are_not_finite_are_no_policy(monkeypatch: pytest.MonkeyPat
         scorer.load_state_dict({"layer.weight": torch.full((1, 4), torch.nan)})
         return FitResult(1, ())
 
-    monkeypatch.setattr("saferank.learning.fit_policy.learn_from_log", lost)
+    monkeypatch.setattr("saferank.learning.fit_policy.learn", lost)
     with pytest.raises(UsageError, match="exposure-crm went out of bounds in training; choose a lower learning rate"):
         fit_policy(LOG, DATA, EXAMINATION, CRM)

@@ -47,9 +47,8 @@ def demo(
         raise UsageError(f"--out {out} is a file; name a folder.")
 
     from saferank.datasets.dataset import load_dataset
-    from saferank.lab.methods import MethodSettings, evaluate, learn, simulate_logs
+    from saferank.lab.paper_methods import evaluate, learn_in_world, simulate_logs
     from saferank.lab.world import make_world, prepare
-    from saferank.learning.training_loop import TrainingSettings
     from saferank.report.demo_figure import demo_figure
     from saferank.report.figures import save_figure
 
@@ -69,7 +68,7 @@ def demo(
             logs = simulate_logs(world, size, seed)
             for method, name in METHODS.items():
                 progress.update(task, description=f"{name}, {size:,} interactions")
-                scorer = learn(method, world, logs, seed, MethodSettings(), TrainingSettings())
+                scorer = learn_in_world(method, world, logs, seed=seed)
                 results[method, size] = evaluate(scorer, world.test)
                 progress.advance(task)
     console.print(_table(production, results, sizes))
@@ -84,14 +83,18 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
 
     Users here tell relevance apart more clearly than the paper's, so that a log that is soon written decides.
     """
+    import numpy as np
+
     from saferank.doctor.diagnosis import diagnose
     from saferank.engine.click_models.position_based import PositionBasedModel
     from saferank.features.load_features import with_ids
-    from saferank.lab.end_to_end import go_whole_way
+    from saferank.lab.end_to_end import certify_learned, log_and_learn, production_policy, true_utility
     from saferank.lab.world import make_world, prepare
+    from saferank.learning.settings import FitSettings, TrainingSettings
     from saferank.report.page import write_page
     from saferank.report.report_page import Report, report_page
     from saferank.verdict.certificate import meaning
+    from saferank.verdict.exposure_shift import exposure_changes
 
     console, status = Console(), Console(stderr=True)
     table = Table(title="May the learned policy go live? Improvement in clicks per interaction", title_justify="left")
@@ -101,20 +104,27 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
     data, users = with_ids(dataset.train), PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
     with status.status("Training a production ranker for users who know better what they want"):
         world = make_world(prepare(dataset), seed=seed, fraction=FRACTION, click_model=users)
+    live, settings = production_policy(world, data), FitSettings(training=TrainingSettings(seed=seed))
     console.print("Now users who tell relevance apart more clearly, and the question of every pipeline:\n")
     for name, interactions in sizes.items():
         with status.status(f"Writing, learning from and certifying on {interactions:,} interactions"):
-            went = go_whole_way(world, data, interactions, out / name, seed)
-        found = went.certificate
-        numbers = (f"{value:+.4f}" for value in (found.improvement, found.lower, went.true_improvement))
+            rng = np.random.default_rng([seed, 5])
+            learned = log_and_learn(world, data, live, interactions, out / name, settings, rng)
+            learned.policy.save(out / name / "model")
+            found = certify_learned(learned, world, data, live)
+            found.write(out / name / "certificate.json")
+            truth = true_utility(learned.policy, world, data) - true_utility(live, world, data)
+        numbers = (f"{value:+.4f}" for value in (found.improvement, found.lower, truth))
         table.add_row(f"{interactions:,}", *numbers, found.verdict.value)
         sentences.append(f"{interactions:,} interactions, {found.interactions:,} held out: {meaning(found)}")
     console.print(table)
     console.print("\n".join(sentences), highlight=False)
     with status.status("Writing the report"):
-        health = diagnose(went.log, data, went.policy.examination)
+        policy = learned.policy
+        health = diagnose(learned.log, data, policy.examination)
+        changes = exposure_changes(policy, learned.log, data, serve_as="sampled")
         name = "/".join((out / name / "model").parts[-2:])
-        write_page(report_page(Report(name, went.policy.manifest, found, went.changes, health)), out / "report.html")
+        write_page(report_page(Report(name, policy.manifest, found, changes, health)), out / "report.html")
     console.print(f"The report is {out / 'report.html'}.", highlight=False, soft_wrap=True)
 
 

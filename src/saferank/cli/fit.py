@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,12 +13,16 @@ from rich.table import Table
 
 from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, Unit, parse_columns
 from saferank.engine.errors import UsageError
+from saferank.learning.methods import FROM_COUNTS, METHODS
+from saferank.learning.settings import FitSettings
 
 if TYPE_CHECKING:
-    from saferank.learning.comparison import ComparedPolicy
+    from saferank.learning.compare_policies import ComparedPolicy
     from saferank.learning.fit_policy import Step
     from saferank.ranker import SafeRanker
 
+DEFAULTS = FitSettings()
+METHODS_HELP = "; ".join(f"[cyan]{name}[/cyan]: {METHODS[name].description}" for name in FROM_COUNTS) + "."
 LOG_HELP = "Parquet, CSV, or a folder that [cyan]saferank aggregate[/cyan] wrote."
 FEATURES_HELP = (
     "Features: Parquet (file, folder, pattern), a LETOR file or folder, or [cyan]synthetic:PRESET[/cyan]. "
@@ -33,16 +36,18 @@ def fit(
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
     method: Annotated[
         Literal["exposure-crm", "exposure-ips", "naive"],
-        typer.Option(
-            metavar="METHOD",
-            help="Maximise the lower bound (exposure-crm), the estimate (exposure-ips), or clicks as they are (naive).",
-        ),
-    ] = "exposure-crm",
-    bound: Annotated[
-        Literal["proven", "paper"], typer.Option(metavar="C", help="Its constant: proven, or the paper's (paper).")
-    ] = "proven",
-    delta: Annotated[float, typer.Option(help="Chance that the bound may fail, for a policy fixed beforehand.")] = 0.05,
-    scorer: Annotated[Literal["mlp", "linear"], typer.Option(metavar="KIND", help="What scores: mlp, linear.")] = "mlp",
+        typer.Option(metavar="METHOD", help="What is maximised. " + METHODS_HELP),
+    ] = DEFAULTS.method,  # type: ignore[assignment]
+    constant: Annotated[
+        Literal["proven", "paper"],
+        typer.Option("--constant", "--bound", metavar="C", help="Of the risk term: proven, or the paper's (paper)."),
+    ] = DEFAULTS.constant,
+    delta: Annotated[
+        float, typer.Option(help="Chance that the bound may fail, for a policy fixed beforehand.")
+    ] = DEFAULTS.delta,
+    scorer: Annotated[
+        Literal["mlp", "linear"], typer.Option(metavar="KIND", help="What scores: mlp, linear.")
+    ] = DEFAULTS.scorer,  # type: ignore[assignment]
     examination: Annotated[
         str | None,
         typer.Option(
@@ -63,7 +68,7 @@ def fit(
     scaling: Annotated[
         Literal["per-query", "none"],
         typer.Option(metavar="WAY", help="per-query: to between 0 and 1 among the documents of a query; or none."),
-    ] = "per-query",
+    ] = DEFAULTS.scaling,
     no_log1p: Annotated[
         bool, typer.Option("--no-log1p", help="Do not replace x by sign(x) log(1 + |x|) first.")
     ] = False,
@@ -85,9 +90,9 @@ def fit(
     no_compare: Annotated[bool, typer.Option("--no-compare", help="Do not learn by the other methods too.")] = False,
     seed: Annotated[
         int, typer.Option(min=0, max=2**31, metavar="N", help="For the weights and the order of queries.")
-    ] = 0,
-    epochs: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.", show_default="20")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Of Adam.", show_default="0.0005")] = None,
+    ] = DEFAULTS.training.seed,
+    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = DEFAULTS.training.epochs,
+    learning_rate: Annotated[float, typer.Option(help="Of Adam.")] = DEFAULTS.training.learning_rate,
 ) -> None:
     """Learn a ranking policy from a click log.
 
@@ -97,7 +102,7 @@ def fit(
     part [bold]certify[/bold].
 
     MODEL is a folder: weights, feature schema, manifest. It appears when it is
-    complete; after Ctrl-C, the same command goes on where it stopped.
+    complete.
 
     [cyan]saferank fit log.parquet --features features.parquet --out model[/cyan]
     """
@@ -112,7 +117,7 @@ def fit(
     ranker = SafeRanker(
         method=method,
         delta=delta,
-        bound=bound,
+        constant=constant,
         scorer=scorer,
         examination=examination,
         cutoff=cutoff,
@@ -145,7 +150,6 @@ def fit(
             on_bad_rows=on_bad_rows,
             progress=status.update,
         )
-    unfinished = out.with_name(f".{out.name}.saferank-checkpoint")
     steps: dict[str, Step] = {}
     with Live(_steps(steps), console=errors, transient=True) as live:
 
@@ -153,9 +157,8 @@ def fit(
             steps[step.method] = step
             live.update(_steps(steps))
 
-        ranker.fit(aggregated, data, checkpoint=unfinished, progress=show)
+        ranker.fit(aggregated, data, progress=show)
     ranker.save(out)
-    shutil.rmtree(unfinished, ignore_errors=True)
     for warning in ranker.warnings:
         errors.print(f"[yellow]Warning:[/yellow] {escape(warning)}", soft_wrap=True, highlight=False)
     console.print(_table(ranker.comparison, method, delta))

@@ -35,7 +35,9 @@ def reproduce(
     delta: Annotated[float, typer.Option(help="Chance that the bound may fail, for the CRM methods.")] = 0.01,
     ablation: Annotated[bool, typer.Option("--ablation", help="Also CRM with delta from 0.1 to 1e-5.")] = False,
     scorer: Annotated[str, typer.Option(help="linear or mlp.")] = "mlp",
-    bound: Annotated[str, typer.Option(help="Constant of the CRM risk: paper or proven.")] = "paper",
+    constant: Annotated[
+        str, typer.Option("--constant", "--bound", help="Constant of the CRM risk: paper or proven.")
+    ] = "paper",
     known_logging_policy: Annotated[
         bool,
         typer.Option("--known-logging-policy", help="Also CRM that is given the logging policy, and starts from it."),
@@ -56,12 +58,12 @@ def reproduce(
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
     """
-    from saferank.lab.methods import METHODS
+    from saferank.lab.paper_methods import PAPER_METHODS
     from saferank.lab.reproduce import Plan, parse_interactions
     from saferank.lab.reproduce import reproduce as run
     from saferank.report.publish import publish
 
-    chosen = METHODS if methods == "all" else tuple(name.strip() for name in methods.split(","))
+    chosen = PAPER_METHODS if methods == "all" else tuple(name.strip() for name in methods.split(","))
     if known_logging_policy:
         chosen = tuple(dict.fromkeys([*chosen, "exposure-crm-known"]))
     plan = Plan(
@@ -72,7 +74,7 @@ def reproduce(
         delta=delta,
         ablation=ablation,
         scorer=scorer,
-        bound=bound,  # type: ignore[arg-type]  # checked by Plan
+        constant=constant,  # type: ignore[arg-type]  # checked by Plan
         training={"epochs": 10} if quick else {},
     )
     if out.exists() and not out.is_dir():

@@ -46,6 +46,15 @@ def check_examination(examination: ArrayLike, dtype: Any) -> Array:
     return array
 
 
+def query_sums(values: Array, lengths: Array) -> NDArray[np.float64]:
+    """Return the sum of each query's values, which lie query after query; 0 for a query without any."""
+    sums, filled = np.zeros(len(lengths)), lengths > 0
+    if filled.any():
+        begin = np.cumsum(lengths) - lengths
+        sums[filled] = np.add.reduceat(values, begin[filled])
+    return sums
+
+
 def core_count() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

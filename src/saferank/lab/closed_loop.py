@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import copy
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
-from saferank.engine.bounds.differences import paired_differences
-from saferank.engine.bounds.one_look import one_look
-from saferank.engine.plackett_luce import exposure
-from saferank.engine.types.click_patterns import ClickPatterns
-from saferank.engine.types.log_statistics import LogStatistics
-from saferank.lab.simulate import simulate
+from saferank.engine.types.ranking_data import RankingData
+from saferank.lab.end_to_end import certify_learned, log_and_learn, production_policy, true_utility
 from saferank.lab.world import World
-from saferank.learning.learn_from_log import LearningSettings, LoggedParts, learn_from_log
-from saferank.learning.training_loop import TrainingSettings
-from saferank.policy.scorers import score
+from saferank.learning.settings import FitSettings
 from saferank.verdict.certificate import Verdict
-from saferank.verdict.certify import decide
-
-SHARES = (0.6, 0.2, 0.2)
-"""Of a round's interactions: to train on, to choose the epoch by, to certify on."""
+from saferank.verdict.checks import Refused
 
 
 @dataclass(frozen=True)
@@ -43,73 +33,41 @@ class Round:
 
 def closed_loop(
     world: World,
+    data: RankingData,
     *,
-    method: str,
+    settings: FitSettings,
     certified: bool,
     rounds: int,
     interactions: int,
     seed: int,
-    delta: float = 0.05,
-    training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
     progress: Callable[[Round], None] | None = None,
 ) -> list[Round]:
     """Run the loop on the training queries of a world, beginning with its logging policy.
 
-    Each round logs so many interactions of the policy that is live, drawing its rankings at random, so that its
-    exposure is known exactly. The next policy starts from the live one, and learns from this round's log alone.
-    With `certified` it goes live if the verdict is DEPLOY; without, it goes live whatever it is.
+    `data` are those queries with raw features and ids. Each round logs so many interactions of the live policy. The
+    next policy starts from the live one, and learns from this round's log alone. With `certified` it goes live if the
+    verdict is DEPLOY, at the delta of the settings; without, it goes live whatever it is.
     """
-    live = copy.deepcopy(world.logging_scorer)
+    live = production_policy(world, data)
     done: list[Round] = []
     for number in range(1, rounds + 1):
         rng = np.random.default_rng([seed, 4, number])
-        scores = score(live, world.train.features)
-        candidate = copy.deepcopy(live)
-        settings = LearningSettings(method=method, delta=delta, training=replace(training, seed=seed + number))
-        sizes = [round(interactions * share) for share in SHARES]
-        logs = [_log(world, scores, size, rng, keep) for size, keep in zip(sizes, (0, 0, interactions), strict=True)]
-        parts = LoggedParts.of(logs[0], logs[1], world.click_model.examination, logging_scores=scores)
-        learn_from_log(candidate, world.train, parts, settings)
-        now, then = (_exposure(world, scorer) for scorer in (live, candidate))
-        verdict, lower = Verdict.DEPLOY, float("nan")
-        if certified:
-            assert logs[2].rankings is not None
-            patterns = ClickPatterns.of_rankings(logs[2].rankings, world.train.offsets)
-            differences = paired_differences(patterns, world.train.offsets, then, now, world.click_model.examination)
-            guess = differences.second_moment["paper"] / 4  # relevance is about a quarter
-            lower = one_look(replace(differences, guess=guess), delta)
-            verdict = decide(lower, np.inf, 0.0)
-        if verdict is Verdict.DEPLOY:
-            live = candidate
-        done.append(
-            Round(
-                number,
-                utility=_utility(world, then if verdict is Verdict.DEPLOY else now),
-                candidate=_utility(world, then),
-                verdict=verdict.value if certified else "not asked",
-                lower=lower,
+        training = replace(settings.training, seed=seed + number)
+        with tempfile.TemporaryDirectory(prefix="saferank-") as folder:
+            learned = log_and_learn(
+                world, data, live, interactions, Path(folder), replace(settings, training=training), rng, start=live
             )
-        )
+        verdict, lower = "not asked", float("nan")
+        if certified:
+            try:
+                found = certify_learned(learned, world, data, live, settings.delta)
+                verdict, lower = found.verdict.value, found.lower
+            except Refused as refused:
+                verdict = f"refused: {refused.code}"
+        candidate = true_utility(learned.policy, world, data)
+        if verdict in ("not asked", Verdict.DEPLOY.value):
+            live = learned.policy
+        done.append(Round(number, true_utility(live, world, data), candidate, verdict, lower))
         if progress is not None:
             progress(done[-1])
     return done
-
-
-def start_utility(world: World) -> float:
-    """Return the true utility of the policy that the loop begins with."""
-    return _utility(world, _exposure(world, world.logging_scorer))
-
-
-def _log(world: World, scores: NDArray[np.float32], size: int, rng: np.random.Generator, keep: int) -> LogStatistics:
-    examination = world.click_model.examination
-    return simulate(scores, world.train.offsets, world.relevance("train"), examination, size, rng, keep_rankings=keep)
-
-
-def _exposure(world: World, scorer: torch.nn.Module) -> NDArray[np.float64]:
-    scores = score(scorer, world.train.features)
-    return exposure(scores, world.train.offsets, world.click_model.examination).astype(np.float64)
-
-
-def _utility(world: World, shown: NDArray[np.float64]) -> float:
-    """Expected clicks per interaction, queries coming equally often."""
-    return float(shown @ world.relevance("train")) / world.train.queries

@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +23,25 @@ import pyarrow.parquet as pq
 from saferank import __version__
 from saferank.datasets.dataset import Dataset, load_dataset
 from saferank.engine.errors import SaferankError, UsageError
-from saferank.engine.objectives.exposure_crm import Bound
+from saferank.engine.objectives.risk import Constant, Risk
 from saferank.engine.ragged import core_count
 from saferank.files.atomic_write import whole_file
-from saferank.lab.methods import METHODS, MethodSettings, evaluate, learn, simulate_logs
+from saferank.lab.paper_methods import (
+    PAPER_METHODS,
+    PAPER_RISK,
+    WITHOUT_CLICKS,
+    evaluate,
+    learn_in_world,
+    simulate_logs,
+)
 from saferank.lab.shared_arrays import load_prepared, save_prepared
 from saferank.lab.world import make_world, prepare
-from saferank.learning.training_loop import TrainingSettings
+from saferank.learning.methods import METHODS
+from saferank.learning.settings import TrainingSettings
 from saferank.policy.scorers import SCORERS
 
-CRM = ("action-crm", "exposure-crm", "exposure-crm-known")
+KNOWN = "exposure-crm-known"
+"""exposure-crm that is given the logging policy, and starts from it."""
 ABLATION = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
 SCHEMA = pa.schema(
     [
@@ -56,11 +65,11 @@ class Plan:
     methods: tuple[str, ...]
     interactions: tuple[int, ...]
     runs: int = 10
-    delta: float = 0.01
+    delta: float = PAPER_RISK.delta
     ablation: bool = False
     """Also both CRM methods at the values of delta in ABLATION."""
     scorer: str = "mlp"
-    bound: Bound = "paper"
+    constant: Constant = PAPER_RISK.constant
     fraction: float = 0.03
     """Share of the training queries whose labels the logging policy is trained on."""
     training: dict[str, Any] = field(default_factory=dict)
@@ -68,18 +77,17 @@ class Plan:
 
     def __post_init__(self) -> None:
         for what, given, choice in (
-            ("method", self.methods, (*METHODS, "exposure-crm-known")),
+            ("method", self.methods, (*PAPER_METHODS, KNOWN)),
             ("scorer", (self.scorer,), SCORERS),
-            ("bound", (self.bound,), ("paper", "proven")),
+            ("constant", (self.constant,), get_args(Constant)),
         ):
             if unknown := [name for name in given if name not in choice]:
                 raise UsageError(f"unknown {what} {', '.join(unknown)}; choose from: {', '.join(choice)}.")
-        if not set(self.methods) - {"logging", "skyline"}:
+        if not set(self.methods) - set(WITHOUT_CLICKS):
             raise UsageError("logging and skyline learn from no clicks; add a method that does, or choose all.")
         if self.ablation and "exposure-crm" not in self.methods:
             raise UsageError("the ablation varies the delta of exposure-crm; add it to the methods.")
-        if not 0 < self.delta < 1:
-            raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {self.delta}.")
+        Risk(self.delta)  # checks delta
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -91,12 +99,13 @@ class Plan:
         """Return the jobs, run after run, the cheap ones first."""
         found: dict[Job, None] = {}
         for run in range(self.runs):
-            for method in [m for m in self.methods if m in ("logging", "skyline")]:
+            for method in [m for m in self.methods if m in WITHOUT_CLICKS]:
                 found[Job(method, 0, None, run)] = None
             for interactions in self.interactions:
-                for method in [m for m in self.methods if m not in ("logging", "skyline")]:
-                    deltas = [self.delta] if method in CRM else [None]
-                    if self.ablation and method in CRM[:2]:
+                for method in [m for m in self.methods if m not in WITHOUT_CLICKS]:
+                    has_risk = METHODS[method.removesuffix("-known")].has_risk
+                    deltas = [self.delta] if has_risk else [None]
+                    if self.ablation and has_risk and method != KNOWN:
                         deltas = list(dict.fromkeys([*deltas, *ABLATION]))
                     found |= {Job(method, interactions, delta, run): None for delta in deltas}
         return list(found)
@@ -186,7 +195,7 @@ def _run(
             min(workers, len(todo)),
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start_worker,
-            initargs=(plan, scratch, str(folder)),
+            initargs=(plan, scratch),
         )
         running: dict[Future[dict[str, Any]], Job] = {}
         queue = iter(todo)
@@ -214,7 +223,7 @@ def _run(
 _worker: dict[str, Any] = {}
 
 
-def _start_worker(plan: Plan, data: str, folder: str) -> None:
+def _start_worker(plan: Plan, data: str) -> None:
     import signal
 
     import torch
@@ -222,7 +231,7 @@ def _start_worker(plan: Plan, data: str, folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     os.environ["SAFERANK_THREADS"] = "1"
     torch.set_num_threads(1)
-    _worker.update(plan=plan, data=Path(data), folder=Path(folder))
+    _worker.update(plan=plan, data=Path(data))
 
 
 @lru_cache(maxsize=1)
@@ -233,8 +242,7 @@ def _dataset() -> Any:
 @lru_cache(maxsize=1)
 def _world(run: int) -> Any:
     plan: Plan = _worker["plan"]
-    saved = _worker["folder"] / "logging" / f"run-{run}.safetensors"
-    return make_world(_dataset(), seed=run, scorer=plan.scorer, fraction=plan.fraction, saved=saved)
+    return make_world(_dataset(), seed=run, scorer=plan.scorer, fraction=plan.fraction)
 
 
 @lru_cache(maxsize=1)
@@ -245,19 +253,17 @@ def _logs(run: int, interactions: int) -> Any:
 def _work(job: Job) -> dict[str, Any]:
     plan: Plan = _worker["plan"]
     started = time.perf_counter()
-    known = job.method.endswith("-known")
-    settings = MethodSettings(
-        delta=plan.delta if job.delta is None else job.delta,
-        bound=plan.bound,
-        known_logging_policy=known,
-        scorer=plan.scorer,
-    )
     world = _world(job.run)
-    logs = _logs(job.run, job.interactions) if job.interactions else None
-    training = TrainingSettings(**plan.training)
-    checkpoint = _worker["folder"] / "running" / f"{job}.safetensors".replace(" ", "-")
-    scorer = learn(job.method.removesuffix("-known"), world, logs, job.run, settings, training, checkpoint=checkpoint)
-    checkpoint.unlink(missing_ok=True)
+    scorer = learn_in_world(
+        job.method.removesuffix("-known"),
+        world,
+        _logs(job.run, job.interactions) if job.interactions else None,
+        seed=job.run,
+        risk=Risk(job.delta or plan.delta, plan.constant),
+        known=job.method == KNOWN,
+        scorer=plan.scorer,
+        training=TrainingSettings(**plan.training),
+    )
     ndcg, by_score = evaluate(scorer, world.test)
     return {
         "dataset": plan.dataset,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,40 +15,28 @@ import torch
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.objectives.exposure_crm import FLOOR, checked_delta
+from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_ips import training_clip
+from saferank.engine.objectives.risk import Risk
 from saferank.engine.plackett_luce import exposure
+from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
+from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.schema import FeatureSchema
 from saferank.files.json_values import finite
-from saferank.learning.comparison import ComparedPolicy, compare
-from saferank.learning.learn_from_log import METHODS, LearningSettings, LoggedParts, learn_from_log
+from saferank.learning.compare_policies import ComparedPolicy, compare
+from saferank.learning.learn import learn
+from saferank.learning.methods import FROM_COUNTS, LoggedPart, method_named
+from saferank.learning.settings import FitSettings
 from saferank.learning.training_loop import Epoch, FitResult
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.policy.policy import Policy, ScorerKind
 from saferank.policy.scorers import score
 
-LOGGING = "logging policy"
+LOGGING_POLICY = "logging policy"
 USED_PARTS = ("train", "validation")
 NOTE = "These clicks chose the epoch: the bound is that of a policy fixed beforehand, and not a certificate."
-FASTEST = 10
-"""Learning rate beyond which weights leave what float32 holds."""
 LIBRARIES = ("numpy", "numba", "torch", "safetensors", "pyarrow")
-
-
-@dataclass(frozen=True)
-class PolicySettings:
-    """What to learn, with which scorer, from which features."""
-
-    learning: LearningSettings = field(default_factory=LearningSettings)
-    scorer: ScorerKind = field(default_factory=ScorerKind)
-    log1p: bool = True
-    scaling: Literal["per-query", "none"] = "per-query"
-    missing: float | Literal["error"] = "error"
-    baselines: bool = True
-    """Whether the other methods are learned too, for comparison."""
-    without_features: Literal["error", "drop"] = "error"
-    """What becomes of shown documents without features."""
 
 
 @dataclass(frozen=True)
@@ -76,56 +63,55 @@ def fit_policy(
     log: AggregatedLog,
     data: RankingData,
     examination: NDArray[np.float64],
-    settings: PolicySettings = PolicySettings(),  # noqa: B008 (frozen)
+    settings: FitSettings = FitSettings(),  # noqa: B008 (frozen)
     *,
     logging_scores: NDArray[np.float32] | None = None,
+    start: Policy | None = None,
     origin: dict[str, Any] | None = None,
-    checkpoint: Path | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> FittedPolicy:
-    """Learn a policy from the parts `train` and `validation` of a log; the part `certify` is not looked at.
+    """Learn a policy from the parts `train` and `validation` of a log; the part `certify` is not read.
 
-    `logging_scores`: of the Plackett-Luce policy that made the log, one a document of `data`, if they are known.
-    `origin` goes into the manifest. `checkpoint` is a folder in which an interrupted run leaves where it stood.
+    `logging_scores`: of the Plackett-Luce policy that made the log, one per document of `data`, if they are known.
+    `start`: a policy with the same scorer and features whose weights training begins with. `origin` goes into the
+    manifest.
     """
-    learning = settings.learning
-    checked_delta(learning.delta)
-    if not 0 < learning.training.learning_rate <= FASTEST:
-        raise UsageError(f"learning rate {learning.training.learning_rate:g}: must be above 0, and at most {FASTEST}.")
     left_out = _check_pairs(log, data, settings.without_features)
     schema = FeatureSchema.of(data, log1p=settings.log1p, scaling=settings.scaling, missing=settings.missing)
-    parts = LoggedParts.of(
-        log.statistics("train", data), log.statistics("validation", data), examination, logging_scores=logging_scores
-    )
-    prepared, content = schema.prepare(data), content_hash(data)
-    click_rate = parts.click_rate("train")
+    logs = [log.statistics(part, data) for part in USED_PARTS]
+    train, validation = logged_parts(schema.prepare(data), logs[0], logs[1], examination, settings.risk, logging_scores)
+    ever_shown = logs[0].impressions + logs[1].impressions > 0
+    click_rate = float(train.log.clicks.sum() / train.log.total_interactions)
 
-    def learn(method: str) -> tuple[torch.nn.Module, FitResult, ComparedPolicy]:
-        scorer = settings.scorer.make(len(schema.names), seed=learning.training.seed)
-        result = learn_from_log(
+    def learned_by(method: str) -> tuple[torch.nn.Module, FitResult, ComparedPolicy]:
+        scorer = ScorerKind(settings.scorer).make(len(schema.names), seed=settings.training.seed)
+        if start is not None:
+            scorer.load_state_dict(start.scorer.state_dict())
+        result = learn(
             scorer,
-            prepared,
-            parts,
-            replace(learning, method=method),
-            checkpoint=None if checkpoint is None else checkpoint / f"{method}-{content[:16]}.safetensors",
+            method_named(method),
+            train,
+            validation,
+            training=settings.training,
             progress=None if progress is None else lambda epoch: progress(Step(method, epoch, click_rate)),
         )
         if not all(bool(torch.isfinite(tensor).all()) for tensor in scorer.state_dict().values()):
             raise UsageError(f"{method} went out of bounds in training; choose a lower learning rate.")
-        shown = exposure(score(scorer, prepared.features), prepared.offsets, parts.examination).astype(np.float64)
-        return scorer, result, compare(method, shown, parts, delta=learning.delta, bound=learning.bound)
+        scores = score(scorer, train.data.features)
+        shown = exposure(scores, data.offsets, validation.examination).astype(np.float64)
+        return scorer, result, compare(method, shown, validation, ever_shown)
 
-    logging = compare(LOGGING, parts.logging_exposure, parts, delta=learning.delta, bound=learning.bound)
-    scorer, result, chosen = learn(learning.method)
-    others = [method for method in METHODS if method != learning.method] if settings.baselines else []
-    rows = {learning.method: chosen} | {method: learn(method)[2] for method in others}
-    comparison = (logging, *(rows[method] for method in METHODS if method in rows))
+    logging = compare(LOGGING_POLICY, validation.logging_exposure, validation, ever_shown)
+    scorer, result, chosen = learned_by(settings.method)
+    others = [method for method in FROM_COUNTS if method != settings.method] if settings.baselines else []
+    rows = {settings.method: chosen} | {method: learned_by(method)[2] for method in others}
+    comparison = (logging, *(rows[method] for method in FROM_COUNTS if method in rows))
     manifest = {
         "inputs": {
             "log": log.manifest,
             "features": {
                 "source": data.source,
-                "sha256": content,
+                "sha256": content_hash(data),
                 "queries": data.queries,
                 "documents": data.documents,
             },
@@ -134,8 +120,11 @@ def fit_policy(
         },
         "used_parts": list(USED_PARTS),
         "settings": {
-            **asdict(learning),
-            "clip": training_clip(parts.train.total_interactions),
+            "method": settings.method,
+            "delta": settings.delta,
+            "constant": settings.constant,
+            "training": asdict(settings.training),
+            "clip": training_clip(train.log.total_interactions),
             "floor": FLOOR,
             "logging_exposure": "counted" if logging_scores is None else "known",
         },
@@ -143,8 +132,35 @@ def fit_policy(
         "comparison": {"note": NOTE, "part": "validation", "policies": [asdict(row) for row in comparison]},
         "libraries": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
     }
-    policy = Policy(settings.scorer, scorer, schema, parts.examination, finite(manifest))
+    policy = Policy(ScorerKind(settings.scorer), scorer, schema, train.examination, finite(manifest))
     return FittedPolicy(policy, comparison, left_out)
+
+
+def logged_parts(
+    data: RankingData,
+    train: LogStatistics,
+    validation: LogStatistics,
+    examination: NDArray[np.float64],
+    risk: Risk = Risk(),  # noqa: B008 (frozen)
+    logging_scores: NDArray[np.float32] | None = None,
+) -> tuple[LoggedPart, LoggedPart]:
+    """Return both parts of a log with the logging exposure of both together.
+
+    They are of the same queries, and one policy showed the documents, so where its scores are not known its exposure
+    is counted from both: more data, and no document that one part shows counts as never shown in the other.
+    """
+    for name, log in zip(USED_PARTS, (train, validation), strict=True):
+        if log.total_interactions == 0:
+            raise DataError(f"part '{name}' of the log has no interaction with these queries; log more of them.")
+        if log.clicks.sum() == 0:
+            raise DataError(f"part '{name}' of the log has no click on these documents; there is nothing to learn.")
+    examination = np.asarray(examination, np.float64)
+    if logging_scores is None:
+        logging_exposure = estimated_logging_exposure(train.merge(validation), examination)
+    else:
+        logging_exposure = known_logging_exposure(logging_scores, train.offsets, examination)
+    first, second = (LoggedPart(data, log, examination, logging_exposure, risk=risk) for log in (train, validation))
+    return first, second
 
 
 def _check_pairs(log: AggregatedLog, data: RankingData, without_features: str) -> int:

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from saferank.engine.objectives.action_crm import action_crm
 from saferank.engine.objectives.action_ips import action_ips
-from saferank.engine.objectives.action_objective import ActionObjective
 from saferank.engine.objectives.exposure_crm import exposure_crm
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
 from saferank.engine.objectives.naive import naive
+from saferank.engine.objectives.objective import Objective
+from saferank.engine.objectives.risk import Constant
 from saferank.engine.objectives.skyline import skyline
 from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics
 from tests.oracles import enumeration
 from tests.oracles import estimators as oracle
 
 Array = NDArray[np.float64]
-Objective = ExposureObjective | ActionObjective
 RANKS = [1.0, 0.6, 0.3]
 EXAMINATION = np.array(RANKS)
 LENGTHS = [4, 1, 3, 5, 3, 2]
@@ -106,14 +106,22 @@ class Method:
     crm: bool = False
 
     def value(self, case: Case, scores: Array, *, risk: bool = True) -> float:
-        """Return what the code gives, with the exposure by enumeration."""
-        objective = self.make(case) if risk else replace(self.make(case), spread=None)
-        return objective.value_and_slope(argument(objective, scores))[0]
+        """Return what the code gives."""
+        objective = self.make(case) if risk else replace(self.make(case), risk_weight=None)
+        return objective.value_and_slope(scores)[0]
 
 
-def argument(objective: Objective, scores: Array) -> Array:
-    """Return what the objective is a function of: scores, or their exposure."""
-    return scores if isinstance(objective, ActionObjective) else exposure_of(scores)
+def exact(objective: ExposureObjective) -> ExposureObjective:
+    """Return the objective with exposure as accurate as it gets."""
+    return replace(objective, accuracy=1e-9)
+
+
+def _crm(case: Case, constant: Constant) -> ExposureObjective:
+    return exact(
+        exposure_crm(
+            case.statistics, case.flat_rho_0, EXAMINATION, delta=DELTA, constant=constant, clip=CLIP, floor=FLOOR
+        )
+    )
 
 
 def _naive(case: Case, scores: Array) -> float:
@@ -146,34 +154,20 @@ CLICKED = ISSUED - {NEVER_CLICKED}
 PROVEN = [2.9, 1.0, 2.9, 2.9, 2.9, 2.0]
 
 METHODS = {
-    "naive": Method(lambda case: naive(case.statistics), _naive, CLICKED),
+    "naive": Method(lambda case: exact(naive(case.statistics, EXAMINATION)), _naive, CLICKED),
     "exposure-ips": Method(
-        lambda case: exposure_ips(case.statistics, case.flat_rho_0, clip=CLIP), _exposure_ips, CLICKED
+        lambda case: exact(exposure_ips(case.statistics, case.flat_rho_0, EXAMINATION, clip=CLIP)),
+        _exposure_ips,
+        CLICKED,
     ),
     "exposure-crm, paper": Method(
-        lambda case: exposure_crm(
-            case.statistics,
-            case.flat_rho_0,
-            EXAMINATION,
-            delta=DELTA,
-            bound="paper",
-            clip=CLIP,
-            floor=FLOOR,
-        ),
+        lambda case: _crm(case, "paper"),
         lambda case, scores: _exposure_crm(case, scores, [1.0] * len(LENGTHS)),
         ISSUED,
         crm=True,
     ),
     "exposure-crm, proven": Method(
-        lambda case: exposure_crm(
-            case.statistics,
-            case.flat_rho_0,
-            EXAMINATION,
-            delta=DELTA,
-            bound="proven",
-            clip=CLIP,
-            floor=FLOOR,
-        ),
+        lambda case: _crm(case, "proven"),
         lambda case, scores: _exposure_crm(case, scores, PROVEN),
         ISSUED,
         crm=True,
@@ -183,7 +177,7 @@ METHODS = {
         lambda case: action_crm(case.statistics, case.pi_0, delta=DELTA, clip=CLIP), _action_crm, ISSUED, crm=True
     ),
     "skyline": Method(
-        lambda case: skyline(case.relevance, OFFSETS),
+        lambda case: exact(skyline(case.relevance, OFFSETS, EXAMINATION)),
         lambda case, scores: oracle.utility(lists(scores), lists(case.relevance), RANKS),
         ALL - {NEVER_CLICKED},
     ),

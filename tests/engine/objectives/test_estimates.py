@@ -32,7 +32,11 @@ def test_exposure_ips_with_known_logging_exposure_is_unbiased_and_clipping_or_no
     values = []
     for _ in range(3000):
         log = simulate(case.logging_scores, OFFSETS, case.relevance, EXAMINATION, 20, rng)
-        objectives = exposure_ips(log, rho_0), exposure_ips(log, rho_0, clip=0.8), naive(log)
+        objectives = (
+            exposure_ips(log, rho_0, EXAMINATION),
+            exposure_ips(log, rho_0, EXAMINATION, clip=0.8),
+            naive(log, EXAMINATION),
+        )
         values.append([objective.estimate(rho) for objective in objectives])
     mean, error = np.mean(values, axis=0), np.std(values, axis=0) / np.sqrt(len(values))
     truth = oracle.utility(lists(case.scores), lists(case.relevance), RANKS)
@@ -51,9 +55,9 @@ def test_action_ips_with_known_propensity_is_unbiased_from_all_rankings_or_from_
         log = simulate(case.logging_scores, OFFSETS, case.relevance, EXAMINATION, 20, rng, keep_rankings=kept)
         assert log.rankings is not None
         assert log.kept.max() <= kept
-        pi_0 = action_ips(log, np.ones(log.rankings.interactions)).probabilities(case.logging_scores, queries)
+        pi_0 = action_ips(log, np.ones(log.rankings.interactions)).view(case.logging_scores, queries)
         objective = action_ips(log, pi_0)
-        values.append(objective.estimate(objective.probabilities(case.scores, queries)))
+        values.append(objective.estimate(objective.view(case.scores, queries)))
     truth = oracle.utility(lists(case.scores), lists(case.relevance), RANKS)
     error = np.std(values) / np.sqrt(len(values))
     assert abs(np.mean(values) - truth) < 5 * error
@@ -61,15 +65,15 @@ def test_action_ips_with_known_propensity_is_unbiased_from_all_rankings_or_from_
 
 
 def test_clipping_up_only_lowers_every_reward(case: Case) -> None:
-    last = exposure_ips(case.statistics, case.flat_rho_0).reward
+    last = exposure_ips(case.statistics, case.flat_rho_0, EXAMINATION).reward
     last_action = action_ips(case.statistics, case.pi_0).reward
     for clip in (0.01, 0.1, 0.3, 1.0):
-        reward = exposure_ips(case.statistics, case.flat_rho_0, clip=clip).reward
+        reward = exposure_ips(case.statistics, case.flat_rho_0, EXAMINATION, clip=clip).reward
         reward_action = action_ips(case.statistics, case.pi_0, clip=clip).reward
         assert np.all(reward <= last)
         assert np.all(reward_action <= last_action)
         last, last_action = reward, reward_action
-    np.testing.assert_allclose(last, naive(case.statistics).reward)  # clip = 1: no correction is left
+    np.testing.assert_allclose(last, naive(case.statistics, EXAMINATION).reward)  # clip = 1: no correction is left
 
 
 def test_clipping_in_training_is_ten_over_the_root_of_the_interactions() -> None:
@@ -82,7 +86,7 @@ def test_a_document_without_clicks_is_worth_nothing_however_small_its_logging_ex
     case: Case, rho_0: float
 ) -> None:
     logging_exposure = np.where(case.statistics.clicks > 0, case.flat_rho_0, rho_0)
-    reward = exposure_ips(case.statistics, logging_exposure).reward
+    reward = exposure_ips(case.statistics, logging_exposure, EXAMINATION).reward
     assert np.all(reward[case.statistics.clicks == 0] == 0.0)
     assert np.isfinite(reward).all()
 
@@ -96,7 +100,7 @@ def test_each_kept_ranking_stands_for_as_many_interactions_of_its_query(case: Ca
     some = LoggedRankings(full.query[rows], full.ranking[rows], full.clicks[rows])
     log = replace(case.statistics, rankings=some)
     objective = action_crm(log, case.pi_0[rows], delta=0.5)
-    probability = objective.probabilities(case.scores, np.arange(len(OFFSETS) - 1))
+    probability = objective.view(case.scores, np.arange(len(OFFSETS) - 1))
     estimate = divergence = 0.0
     for query, interactions in enumerate(case.statistics.interactions):
         if query == NEVER_ISSUED:
@@ -114,7 +118,7 @@ def test_probabilities_are_those_of_the_policy(case: Case) -> None:
     objective = action_ips(case.statistics, case.pi_0)
     first = np.searchsorted([i.query for i in case.log], 3)
     expected = log_probability(case.scores[OFFSETS[3] : OFFSETS[4]], [0, 5], [[case.log[first].ranking]])
-    found = objective.probabilities(case.scores[OFFSETS[3] : OFFSETS[4]], np.array([3]))[0]
+    found = objective.view(case.scores[OFFSETS[3] : OFFSETS[4]], np.array([3]))[0]
     assert found == pytest.approx(np.exp(expected[0, 0]), rel=1e-12)
 
 

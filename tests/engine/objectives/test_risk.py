@@ -8,8 +8,10 @@ import pytest
 
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_crm import action_crm
-from saferank.engine.objectives.exposure_crm import FLOOR, Bound, exposure_crm, risk_constant
-from saferank.engine.plackett_luce import exposure, exposure_vjp
+from saferank.engine.objectives.exposure_crm import FLOOR, exposure_crm, risk_constant
+from saferank.engine.objectives.objective import root_slope
+from saferank.engine.objectives.risk import Constant
+from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from tests.engine.objectives.cases import EXAMINATION, Array, Case, exposure_of, make_case
 from tests.oracles.estimators import second_moment
@@ -29,10 +31,10 @@ def one_interaction(documents: int, cutoff: int) -> LogStatistics:
     return LogStatistics(np.array([0, documents]), np.array([1]), shown, np.zeros_like(shown))
 
 
-def bound_on_second_moment(rho: Array, rho_0: Array, examination: Array, bound: Bound) -> float:
+def bound_on_second_moment(rho: Array, rho_0: Array, examination: Array, constant: Constant) -> float:
     """The squared risk of one interaction; delta = 1/2 makes the factor (1 - delta) / delta 1."""
     log = one_interaction(len(rho), len(examination))
-    return exposure_crm(log, rho_0, examination, delta=0.5, bound=bound, floor=0.0).squared_risk(rho)
+    return exposure_crm(log, rho_0, examination, delta=0.5, constant=constant, floor=0.0).squared_risk(rho)
 
 
 def exposure_under(policy: Policy, examination: Array, documents: int) -> Array:
@@ -62,7 +64,7 @@ def test_the_proven_constant_bounds_the_second_moment_and_the_papers_does_not() 
         rho = exposure_under(new, examination, documents)
         mean, second = second_moment(logging, rho / rho_0, relevance, examination)
         assert mean == pytest.approx(rho @ relevance)  # X is the IPS estimate: this is its utility
-        proven, paper = (bound_on_second_moment(rho, rho_0, examination, bound) for bound in ("proven", "paper"))
+        proven, paper = (bound_on_second_moment(rho, rho_0, examination, constant) for constant in ("proven", "paper"))
         ratios.append([second / proven, (second - mean**2) / paper])
     worst_proven, worst_paper = np.max(ratios, axis=0)
     assert 0.9 < worst_proven <= 1 + 1e-12
@@ -87,16 +89,16 @@ def test_with_one_rank_and_full_relevance_both_bounds_are_the_second_moment() ->
     examination = np.ones(1)
     rho_0, rho = exposure_under(logging, examination, 3), exposure_under(new, examination, 3)
     second = second_moment(logging, rho / rho_0, np.ones(3), examination)[1]
-    for bound in ("paper", "proven"):
-        assert bound_on_second_moment(rho, rho_0, examination, bound) == pytest.approx(second)
+    for constant in ("paper", "proven"):
+        assert bound_on_second_moment(rho, rho_0, examination, constant) == pytest.approx(second)
 
 
 def test_the_proven_risk_is_never_below_the_papers(case: Case) -> None:
     for scores in (case.scores, case.logging_scores, 5 * case.scores):
         rho = exposure_of(scores)
         paper, proven = (
-            exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, bound=bound).squared_risk(rho)
-            for bound in ("paper", "proven")
+            exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, constant=constant).squared_risk(rho)
+            for constant in ("paper", "proven")
         )
         assert paper <= proven <= 2.9 * paper
 
@@ -115,7 +117,7 @@ def test_the_constant_of_a_short_list_is_its_own() -> None:
 
 def test_the_logging_policy_itself_has_a_divergence_of_one(case: Case) -> None:
     """rho = rho_0: Z d2 is each query's own Z, 1 for one document, 1.6 for two, 1.9 for more."""
-    risk = exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, delta=0.5, bound="paper", floor=1e-9)
+    risk = exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, delta=0.5, constant="paper", floor=1e-9)
     own = np.array([1.9, 1.0, 1.9, 1.9, 1.9, 1.6]) @ case.statistics.interactions / len(case.log)
     assert risk.squared_risk(case.flat_rho_0) == pytest.approx(own / len(case.log))
 
@@ -123,13 +125,13 @@ def test_the_logging_policy_itself_has_a_divergence_of_one(case: Case) -> None:
 def test_the_floor_takes_the_place_of_smaller_logging_exposure(case: Case) -> None:
     rho_0 = case.flat_rho_0.copy()
     rho_0[:4] = [0.0, FLOOR / 2, FLOOR, 2 * FLOOR]
-    spread = exposure_crm(case.statistics, rho_0, EXAMINATION).spread
-    assert spread is not None
-    np.testing.assert_allclose(spread[:3], spread[2])
-    assert spread[2] == pytest.approx(2 * spread[3])
-    wide = exposure_crm(case.statistics, rho_0, EXAMINATION, floor=0.5).spread
+    risk_weight = exposure_crm(case.statistics, rho_0, EXAMINATION).risk_weight
+    assert risk_weight is not None
+    np.testing.assert_allclose(risk_weight[:3], risk_weight[2])
+    assert risk_weight[2] == pytest.approx(2 * risk_weight[3])
+    wide = exposure_crm(case.statistics, rho_0, EXAMINATION, floor=0.5).risk_weight
     assert wide is not None
-    np.testing.assert_allclose(wide[:4], 2 * FLOOR * spread[3] / 0.5)
+    np.testing.assert_allclose(wide[:4], 2 * FLOOR * risk_weight[3] / 0.5)
 
 
 def test_an_unseen_document_is_never_promoted_by_risk_alone() -> None:
@@ -148,7 +150,7 @@ def test_an_unseen_document_is_never_promoted_by_risk_alone() -> None:
         if rho[-1] / FLOOR <= np.max(rho[:-1] / np.maximum(rho_0[:-1], FLOOR)):
             continue
         tried += 1
-        gradient = exposure_vjp(scores, log.offsets, EXAMINATION, risk.value_and_slope(rho)[1])
+        gradient = replace(risk, accuracy=1e-9).value_and_slope(scores)[1]
         assert gradient[-1] < 0
         step = 1e-4 * gradient / np.abs(gradient).max()
         assert exposure(scores + step, log.offsets, EXAMINATION)[-1] < rho[-1]
@@ -160,7 +162,7 @@ def test_the_least_risky_exposure_leaves_an_unseen_document_its_floor() -> None:
     rho_0 = np.array([1.0, 0.6, 0.3, 0.0])
     risk = exposure_crm(one_interaction(4, 3), rho_0, EXAMINATION)
     least = 1.9 * np.maximum(rho_0, FLOOR) / (1.9 + FLOOR)
-    slope = risk.value_and_slope(least)[1]
+    slope = risk.slope(least, root_slope(risk.squared_risk(least)), np.array([0]))
     np.testing.assert_allclose(slope, slope[0])  # nothing is gained by moving exposure from one to another
     assert least[-1] < FLOOR
 
@@ -183,9 +185,9 @@ def test_a_smaller_delta_is_a_larger_risk_by_the_root_of_the_odds(case: Case) ->
     assert squared[1] == pytest.approx(99 * squared[0])
 
 
-def test_an_unknown_bound(case: Case) -> None:
-    with pytest.raises(UsageError, match=r"bound='hoped' is unknown; choose 'paper' or 'proven'\."):
-        exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, bound="hoped")  # type: ignore[arg-type]
+def test_an_unknown_constant(case: Case) -> None:
+    with pytest.raises(UsageError, match=r"constant 'hoped' is unknown; choose 'paper' or 'proven'\."):
+        exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, constant="hoped")  # type: ignore[arg-type]
 
 
 def test_a_document_without_any_logging_exposure_needs_a_floor(case: Case) -> None:

@@ -1,1 +1,1 @@
-"""What training maximises: one method per file, each a choice of reward and spread in one of two forms."""
+"""What training maximises: one method per file, each a choice of rewards and risk weights."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.objectives.action_ips import action_ips, stands_for
 from saferank.engine.objectives.action_objective import ActionObjective
-from saferank.engine.objectives.exposure_crm import checked_delta
+from saferank.engine.objectives.risk import checked_delta
 from saferank.engine.types.log_statistics import LogStatistics
 
 
@@ -20,4 +20,4 @@ def action_crm(
     """
     estimate = action_ips(log, propensity, clip=clip)
     scale = (1.0 - checked_delta(delta)) / delta / max(log.total_interactions, 1) ** 2
-    return replace(estimate, spread=scale * stands_for(log) / propensity**2)
+    return replace(estimate, risk_weight=scale * stands_for(log) / propensity**2)

@@ -21,8 +21,8 @@ def action_ips(log: LogStatistics, propensity: NDArray[np.float64], *, clip: flo
         raise UsageError("the log's single rankings must lie query after query; sort them.")
     clicks = log.rankings.clicks.sum(axis=1, dtype=np.float64)
     reward = stands_for(log) * clicks / np.maximum(propensity, clip) / max(log.total_interactions, 1)
-    bounds = np.concatenate([[0], np.cumsum(log.kept)])
-    return ActionObjective(log.offsets, bounds, log.rankings.ranking, reward)
+    ranking_offsets = np.concatenate([[0], np.cumsum(log.kept)])
+    return ActionObjective(log.offsets, reward, ranking_offsets=ranking_offsets, rankings=log.rankings.ranking)
 
 
 def stands_for(log: LogStatistics) -> NDArray[np.float64]:

@@ -1,7 +1,6 @@
 """Counterfactual risk minimisation with the exposure-based divergence: the paper's method."""
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +8,9 @@ from numpy.typing import NDArray
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
+from saferank.engine.objectives.risk import Constant, checked_delta
 from saferank.engine.types.log_statistics import LogStatistics
 
-Bound = Literal["paper", "proven"]
 FLOOR = 1e-4
 """Smallest logging exposure in the divergence: never-shown documents have an estimated one of 0."""
 
@@ -22,7 +21,7 @@ def exposure_crm(
     examination: NDArray[np.float64],
     *,
     delta: float = 0.01,
-    bound: Bound = "proven",
+    constant: Constant = "proven",
     clip: float = 0.0,
     floor: float = FLOOR,
 ) -> ExposureObjective:
@@ -30,34 +29,27 @@ def exposure_crm(
 
         U-hat(rho) - sqrt( c (Z/N) ((1-delta)/delta) d2 ),    Z d2 = (1/N) sum_q N_q sum_d rho(d)^2 / rho_0(d)
 
-    c = 1 for bound="paper". That is not a bound on the variance once the logged ranking is random, see
-    docs/guarantees.md; c = min(K, 1 + Z), bound="proven", is. Holds with probability 1 - delta for position-based
+    c = 1 for constant="paper". That is not a bound on the variance once the logged ranking is random, see
+    docs/guarantees.md; c = min(K, 1 + Z), constant="proven", is. Holds with probability 1 - delta for position-based
     clicks, clip = 0, and a policy fixed before the data was seen. In the divergence rho_0 is raised to `floor`: where
     that is more than the true one, the risk is understated, so a guarantee needs a known rho_0 and floor = 0.
     """
-    estimate = exposure_ips(log, logging_exposure, clip=clip)
-    scale = risk_constant(examination, log, bound) * (1.0 - checked_delta(delta)) / delta
+    estimate = exposure_ips(log, logging_exposure, examination, clip=clip)
+    scale = risk_constant(examination, log, constant) * (1.0 - checked_delta(delta)) / delta
     interactions = log.interactions / max(log.total_interactions, 1) ** 2
     per_document = np.repeat(scale * interactions, np.diff(log.offsets))
     raised = np.maximum(logging_exposure, floor)
     if raised.min(initial=1.0) <= 0:
         raise UsageError("some documents have no logging exposure at all; the divergence needs a floor above 0.")
-    return replace(estimate, spread=per_document / raised)
+    return replace(estimate, risk_weight=per_document / raised)
 
 
-def risk_constant(examination: NDArray[np.float64], log: LogStatistics, bound: Bound) -> NDArray[np.float64]:
+def risk_constant(examination: NDArray[np.float64], log: LogStatistics, constant: Constant) -> NDArray[np.float64]:
     """Return c of each query: 1 ("paper"), or min(K, 1 + Z) with Z the query's own ("proven")."""
-    if bound == "paper":
+    if constant == "paper":
         return np.ones(log.queries)
-    if bound == "proven":
+    if constant == "proven":
         ranks = np.minimum(np.diff(log.offsets), len(examination))
         total_examination = np.concatenate([[0.0], np.cumsum(examination)])[ranks]
         return np.minimum(ranks, 1.0 + total_examination)
-    raise UsageError(f"bound={bound!r} is unknown; choose 'paper' or 'proven'.")
-
-
-def checked_delta(delta: float) -> float:
-    """Return delta, or raise unless it lies strictly between 0 and 1."""
-    if not 0 < delta < 1:
-        raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {delta}.")
-    return delta
+    raise UsageError(f"constant {constant!r} is unknown; choose 'paper' or 'proven'.")

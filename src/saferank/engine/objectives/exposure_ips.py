@@ -14,7 +14,13 @@ def training_clip(interactions: int) -> float:
     return min(10.0 / math.sqrt(max(interactions, 1)), 1.0)
 
 
-def exposure_ips(log: LogStatistics, logging_exposure: NDArray[np.float64], *, clip: float = 0.0) -> ExposureObjective:
+def exposure_ips(
+    log: LogStatistics,
+    logging_exposure: NDArray[np.float64],
+    examination: NDArray[np.float64],
+    *,
+    clip: float = 0.0,
+) -> ExposureObjective:
     """Exposure-based IPS (Gupta et al., SIGIR 2023, Eq. for U-hat; Oosterhuis & de Rijke 2021).
 
         (1/N) sum_q sum_d rho(d) clicks_q(d) / max(rho_0(d), clip)
@@ -23,4 +29,4 @@ def exposure_ips(log: LogStatistics, logging_exposure: NDArray[np.float64], *, c
     """
     propensity = np.maximum(logging_exposure, clip)
     reward = np.divide(log.clicks, propensity, out=np.zeros(log.documents), where=(log.clicks > 0) & (propensity > 0))
-    return ExposureObjective(log.offsets, reward / max(log.total_interactions, 1))
+    return ExposureObjective(log.offsets, reward / max(log.total_interactions, 1), examination=examination)

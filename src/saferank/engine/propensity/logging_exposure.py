@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saferank.engine import plackett_luce
 from saferank.engine.errors import UsageError
-from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 
 
@@ -31,7 +31,7 @@ def estimated_logging_exposure(statistics: LogStatistics, examination: ArrayLike
 
 def known_logging_exposure(scores: ArrayLike, offsets: ArrayLike, examination: ArrayLike) -> NDArray[np.float64]:
     """Exact exposure under the Plackett-Luce logging policy with these scores."""
-    return exposure(np.asarray(scores), offsets, examination).astype(np.float64)
+    return plackett_luce.exposure(np.asarray(scores), offsets, examination).astype(np.float64)
 
 
 def action_propensity(statistics: LogStatistics, *, ranks: Literal["all", "paper"] = "all") -> NDArray[np.float64]:

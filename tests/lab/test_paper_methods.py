@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from saferank.engine.errors import UsageError
+from saferank.engine.objectives.risk import Risk
 from saferank.engine.types.ranking_data import RankingData
-from saferank.lab.methods import METHODS, MethodSettings, evaluate, learn, make_objective, simulate_logs
+from saferank.lab.paper_methods import PAPER_METHODS, evaluate, learn_in_world, simulate_logs
 from saferank.policy.scorers import make_scorer, score
 from tests.lab.small_world import QUICK, one_thread, small_world
 from tests.oracles.enumeration import ranking_probabilities
@@ -20,13 +20,13 @@ def _one_thread() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PAPER_METHODS)
 def test_every_method_gives_a_policy_and_the_same_for_a_seed(method: str) -> None:
     world, short = small_world(), replace(QUICK, epochs=1, least_steps=10)
 
     def run(seed: int) -> bytes:
         logs = simulate_logs(world, 200, seed)
-        scorer = learn(method, world, logs, seed, MethodSettings(), short)
+        scorer = learn_in_world(method, world, logs, seed=seed, training=short)
         values = evaluate(scorer, world.test)
         assert np.isfinite(values).all()
         assert all(0.1 < value < 1.0 for value in values)
@@ -40,7 +40,7 @@ def test_every_method_gives_a_policy_and_the_same_for_a_seed(method: str) -> Non
 def test_the_skyline_beats_the_logging_policy_and_that_is_what_it_says() -> None:
     world = small_world()
     found = {
-        method: evaluate(learn(method, world, None, 0, MethodSettings(), QUICK), world.test)
+        method: evaluate(learn_in_world(method, world, None, seed=0, training=QUICK), world.test)
         for method in ("logging", "skyline")
     }
     assert found["logging"] == evaluate(world.logging_scorer, world.test)
@@ -51,8 +51,9 @@ def test_the_skyline_beats_the_logging_policy_and_that_is_what_it_says() -> None
 def test_with_the_logging_policy_known_training_starts_from_it() -> None:
     """So strict a delta that no step away from it can pay: it is kept."""
     world = small_world()
-    settings = MethodSettings(known_logging_policy=True, delta=1e-9)
-    scorer = learn("exposure-crm", world, simulate_logs(world, 200, 0), 0, settings, replace(QUICK, epochs=1))
+    logs, short = simulate_logs(world, 200, 0), replace(QUICK, epochs=1)
+    risk = Risk(1e-9, "paper")
+    scorer = learn_in_world("exposure-crm", world, logs, seed=0, risk=risk, known=True, training=short)
     before, after = (score(one, world.test.features) for one in (world.logging_scorer, scorer))
     assert np.corrcoef(before, after)[0, 1] > 0.9
     logging, learned = (evaluate(one, world.test)[1] for one in (world.logging_scorer, scorer))
@@ -83,12 +84,3 @@ def test_evaluation_is_ndcg_at_5_by_score_and_in_expectation() -> None:
     expected = sum(probability * dcg(list(ranking)) for ranking, probability in rankings) / ideal
     found = evaluate(scorer, RankingData(features, np.array([0, 6]), labels))
     assert found == pytest.approx((expected, dcg(np.argsort(-scores).tolist()) / ideal), rel=1e-3)
-
-
-def test_what_cannot_be_learned() -> None:
-    world = small_world()
-    with pytest.raises(UsageError, match="naive learns from clicks, and there are none"):
-        learn("naive", world, None, 0, MethodSettings(), QUICK)
-    log = simulate_logs(world, 100, 0).train
-    with pytest.raises(UsageError, match="method 'magic' is unknown; choose from: logging, skyline, naive"):
-        make_objective("magic", log, world.click_model.examination, 0.0, MethodSettings())

@@ -1,15 +1,21 @@
 """The table's numbers against the same sums written out, and against the true utility."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from saferank.engine.objectives.risk import Constant, Risk
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.simulate import simulate
-from saferank.learning.comparison import compare
-from saferank.learning.learn_from_log import LoggedParts
+from saferank.learning.compare_policies import ComparedPolicy, compare
+from saferank.learning.fit_policy import logged_parts
+from saferank.learning.methods import LoggedPart
 
 EXAMINATION = np.array([1.0, 0.5])
 OFFSETS = np.array([0, 3, 4])
@@ -20,12 +26,24 @@ def log(seed: int, interactions: int, scores: list[float]) -> LogStatistics:
     return simulate(scores, OFFSETS, RELEVANCE, EXAMINATION, interactions, np.random.default_rng(seed))
 
 
+def make_parts(train: LogStatistics, validation: LogStatistics, *rest: Any) -> tuple[LoggedPart, LoggedPart]:
+    data = RankingData(np.zeros((4, 1), np.float32), OFFSETS)
+    return logged_parts(data, train, validation, EXAMINATION, *rest)
+
+
+def compared(
+    rho: NDArray[np.float64], parts: tuple[LoggedPart, LoggedPart], delta: float, constant: Constant = "proven"
+) -> ComparedPolicy:
+    ever_shown = parts[0].log.impressions + parts[1].log.impressions > 0
+    return compare("new", rho, replace(parts[1], risk=Risk(delta, constant)), ever_shown)
+
+
 def test_by_hand() -> None:
     """Document 2 is never shown: it counts for nothing but in its own column."""
-    parts = LoggedParts.of(log(0, 300, [0.5, 0, -math.inf, 0]), log(1, 100, [0.5, 0, -math.inf, 0]), EXAMINATION)
-    rho, rho_0 = np.array([0.5, 0.6, 0.4, 1.0]), parts.logging_exposure
-    row = compare("new", rho, parts, delta=0.1, bound="proven")
-    counts, clicks = parts.validation.interactions, parts.validation.clicks
+    parts = make_parts(log(0, 300, [0.5, 0, -math.inf, 0]), log(1, 100, [0.5, 0, -math.inf, 0]))
+    rho, rho_0 = np.array([0.5, 0.6, 0.4, 1.0]), parts[1].logging_exposure
+    row = compared(rho, parts, 0.1)
+    counts, clicks = parts[1].log.interactions, parts[1].log.clicks
     assert rho_0[2] == 0
     estimate = sum(rho[d] * clicks[d] / rho_0[d] for d in (0, 1, 3)) / 100
     squares = [counts[0] * (rho[0] ** 2 / rho_0[0] + rho[1] ** 2 / rho_0[1]), counts[1] * rho[3] ** 2 / rho_0[3]]
@@ -38,14 +56,14 @@ def test_by_hand() -> None:
     assert row.lower_bound == pytest.approx(estimate - risk)
     assert row.divergence == pytest.approx(divergence)
     assert row.never_shown == pytest.approx(never)
-    paper = compare("new", rho, parts, delta=0.1, bound="paper")
+    paper = compared(rho, parts, 0.1, "paper")
     assert paper.lower_bound == pytest.approx(estimate - math.sqrt((0.9 / 0.1) / 100**2 * sum(squares)))
 
 
 def test_the_logging_policy_has_its_click_rate_and_no_divergence() -> None:
-    parts = LoggedParts.of(log(0, 300, [0.5, 0, -1, 0]), log(1, 100, [0.5, 0, -1, 0]), EXAMINATION)
-    row = compare("logging", parts.logging_exposure, parts, delta=0.05, bound="proven")
-    assert row.estimate == pytest.approx(parts.click_rate("validation"))
+    parts = make_parts(log(0, 300, [0.5, 0, -1, 0]), log(1, 100, [0.5, 0, -1, 0]))
+    row = compared(parts[1].logging_exposure, parts, 0.05)
+    assert row.estimate == pytest.approx(parts[1].log.clicks.sum() / 100)
     assert row.divergence == pytest.approx(1.0)
     assert row.never_shown == 0
 
@@ -58,13 +76,9 @@ def test_estimate_and_bound_of_a_fixed_policy(known: bool) -> None:
     truth = float(rho @ RELEVANCE) / 2  # both queries come equally often
     rows = []
     for seed in range(200):
-        parts = LoggedParts.of(
-            log(seed, 2_000, scores),
-            log(1_000 + seed, 700, scores),
-            EXAMINATION,
-            logging_scores=np.array(scores, np.float32) if known else None,
-        )
-        rows.append(compare("new", rho, parts, delta=0.2, bound="proven"))
+        known_scores = np.array(scores, np.float32) if known else None
+        parts = make_parts(log(seed, 2_000, scores), log(1_000 + seed, 700, scores), Risk(), known_scores)
+        rows.append(compared(rho, parts, 0.2))
     estimates = np.array([row.estimate for row in rows])
     if known:  # a counted logging exposure is in a denominator, and leaves a bias of the order 1/N
         assert abs(estimates.mean() - truth) <= 5 * estimates.std() / math.sqrt(200)

@@ -1,4 +1,4 @@
-"""Policies side by side on the clicks that chose among them. A means to look at them, not a certificate."""
+"""Policies side by side on the clicks that chose among them. Something to look at, not a certificate."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.objectives.exposure_crm import Bound, exposure_crm
-from saferank.learning.learn_from_log import LoggedParts
+from saferank.engine.objectives.exposure_crm import exposure_crm
+from saferank.learning.methods import LoggedPart
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class ComparedPolicy:
 
 
 def compare(
-    name: str, exposure: NDArray[np.float64], parts: LoggedParts, *, delta: float, bound: Bound
+    name: str, exposure: NDArray[np.float64], part: LoggedPart, ever_shown: NDArray[np.bool_]
 ) -> ComparedPolicy:
-    """Look at a policy with this exposure on the validation part; nothing is clipped, and there is no floor.
+    """Evaluate a policy with this exposure on the validation part; nothing is clipped, and there is no floor.
 
         estimate    = (1/N) sum_q sum_d rho(d) clicks_q(d) / rho_0(d)
         lower bound = estimate - sqrt( c (Z/N) ((1-delta)/delta) d2 )
@@ -38,24 +38,26 @@ def compare(
 
     All sums go over the documents with rho_0(d) > 0. A document that the log never shows makes the divergence of any
     policy that may show it infinite; but no document has fewer than 0 clicks, so the utility is at least that of the
-    others, and a lower bound on theirs is one on the whole. What it leaves out is told by `never_shown`.
+    others, and a lower bound on theirs is one on the whole. What it leaves out is `never_shown`.
 
     With the exposure of the logging policy itself the estimate is its click rate. The bound is that of a policy fixed
     before the data was seen: this part chose the epoch, and may choose the method, so it is not a certificate.
     """
-    log, shown = parts.validation, parts.logging_exposure > 0
-    logging_exposure = np.where(shown, parts.logging_exposure, np.inf)  # never shown: no clicks, no divergence
-    objective = exposure_crm(log, logging_exposure, parts.examination, delta=delta, bound=bound, floor=0.0)
-    estimate = objective.estimate(exposure)
+    log, shown = part.log, part.logging_exposure > 0
+    logging_exposure = np.where(shown, part.logging_exposure, np.inf)  # never shown: no clicks, no divergence
+    objective = exposure_crm(
+        log, logging_exposure, part.examination, delta=part.risk.delta, constant=part.risk.constant, floor=0.0
+    )
     issued = log.interactions[log.query_of_document] / log.total_interactions
-    ranks = np.minimum(np.diff(log.offsets), len(parts.examination))
-    total_examination = np.cumsum(parts.examination)[ranks - 1][log.query_of_document]
+    ranks = np.minimum(np.diff(log.offsets), len(part.examination))
+    total_examination = np.cumsum(part.examination)[ranks - 1][log.query_of_document]
     ratio = exposure / np.where(total_examination > 0, total_examination, np.inf) / logging_exposure
     seen = issued * exposure
+    estimate = objective.estimate(exposure)
     return ComparedPolicy(
         name=name,
         estimate=estimate,
         lower_bound=estimate - math.sqrt(objective.squared_risk(exposure)),
         divergence=float(seen @ ratio),
-        never_shown=float(seen[~parts.ever_shown].sum() / max(seen.sum(), 1e-300)),
+        never_shown=float(seen[~ever_shown].sum() / max(seen.sum(), 1e-300)),
     )

@@ -1,0 +1,104 @@
+"""The paper's experiment on one world: a policy learned from simulated clicks, and how good it is on test labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from saferank.engine.metrics import expected_ndcg, ndcg_by_score
+from saferank.engine.objectives.risk import Risk
+from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
+from saferank.lab.simulate import simulate
+from saferank.lab.world import World, train_on_labels
+from saferank.learning.learn import learn
+from saferank.learning.methods import METHODS, LoggedPart, method_named
+from saferank.learning.settings import TrainingSettings
+from saferank.policy.scorers import make_scorer, score
+
+WITHOUT_CLICKS = ("logging", "skyline")
+PAPER_METHODS = (*WITHOUT_CLICKS, *METHODS)
+PAPER_RISK = Risk(delta=0.01, constant="paper")
+KEPT_RANKINGS = 256
+"""Single interactions per query that the action-based methods learn from; see `ActionObjective`."""
+CUTOFF = 5
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedLogs:
+    """Simulated clicks on the training and on the validation queries."""
+
+    train: LogStatistics
+    validation: LogStatistics
+
+
+def simulate_logs(world: World, interactions: int, seed: int) -> SimulatedLogs:
+    """Simulate the log that every method of a run learns from.
+
+    The validation part gets as many interactions per query as the training part, as with one stream of queries.
+    """
+
+    def log(part: str, number: int, size: int) -> LogStatistics:
+        offsets = getattr(world, part).offsets
+        rng = np.random.default_rng([seed, 2, number])
+        scores, examination = world.logging_scores[part], world.click_model.examination
+        return simulate(scores, offsets, world.relevance(part), examination, size, rng, keep_rankings=KEPT_RANKINGS)
+
+    share = world.validation.queries / world.train.queries
+    return SimulatedLogs(log("train", 0, interactions), log("validation", 1, max(1, round(interactions * share))))
+
+
+def learn_in_world(
+    method: str,
+    world: World,
+    logs: SimulatedLogs | None,
+    *,
+    seed: int,
+    risk: Risk = PAPER_RISK,
+    known: bool = False,
+    scorer: str = "mlp",
+    training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+) -> torch.nn.Module:
+    """Learn from the logs, and return the scorer. `logging` and `skyline` need no log.
+
+    `known`: whether exposure-based methods are given the logging policy: its exact exposure, and as their start.
+    """
+    if method == "logging":
+        return world.logging_scorer
+    learned = make_scorer(scorer, world.train.features.shape[1], seed=seed + 1000)
+    training = replace(training, seed=seed)
+    if method == "skyline":
+        train_on_labels(learned, world.train, world.validation, world.click_model, training)
+        return learned
+    assert logs is not None, f"{method} learns from clicks"
+    if known:
+        learned.load_state_dict(world.logging_scorer.state_dict())
+    train, validation = logged_parts(world, logs, risk, known=known)
+    learn(learned, method_named(method), train, validation, training=training, keep_start=known)
+    return learned
+
+
+def logged_parts(
+    world: World, logs: SimulatedLogs, risk: Risk = PAPER_RISK, *, known: bool = False
+) -> tuple[LoggedPart, LoggedPart]:
+    """Return the logs with their features and the logging exposure, exact or counted from each."""
+
+    def part(name: str) -> LoggedPart:
+        log, examination = getattr(logs, name), world.click_model.examination
+        if known:
+            rho_0 = known_logging_exposure(world.logging_scores[name], log.offsets, examination)
+        else:
+            rho_0 = estimated_logging_exposure(log, examination)
+        return LoggedPart(getattr(world, name), log, examination, rho_0, risk=risk)
+
+    return part("train"), part("validation")
+
+
+def evaluate(scorer: torch.nn.Module, test: RankingData) -> tuple[float, float]:
+    """Return NDCG@5 on the test labels: expected under the stochastic policy, and of the ranking by score."""
+    scores, labels = score(scorer, test.features), test.require_labels()
+    expected = expected_ndcg(scores, labels, test.offsets, CUTOFF)
+    return float(expected.mean()), float(ndcg_by_score(scores, labels, test.offsets, CUTOFF).mean())

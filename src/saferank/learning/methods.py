@@ -1,0 +1,108 @@
+"""The methods that learn from clicks: one registry for the command line, the experiments, the docs and the tests.
+
+A new method is a file in `engine/objectives` and an entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.engine.errors import UsageError
+from saferank.engine.objectives.action_crm import action_crm
+from saferank.engine.objectives.action_ips import action_ips
+from saferank.engine.objectives.exposure_crm import exposure_crm
+from saferank.engine.objectives.exposure_ips import exposure_ips
+from saferank.engine.objectives.naive import naive
+from saferank.engine.objectives.objective import Objective
+from saferank.engine.objectives.risk import Risk
+from saferank.engine.propensity.logging_exposure import action_propensity
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedPart:
+    """One part of a log with the features of its documents: what an objective is made from."""
+
+    data: RankingData
+    """Prepared features."""
+    log: LogStatistics
+    examination: NDArray[np.float64]
+    logging_exposure: NDArray[np.float64]
+    """rho_0 of each document, known or estimated."""
+    clip: float = 0.0
+    """Propensities below it are raised to it."""
+    risk: Risk = field(default_factory=Risk)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to learn from clicks."""
+
+    name: str
+    description: str
+    """One line, for --help and the docs."""
+    objective: Callable[[LoggedPart], Objective]
+    needs: Literal["counts", "rankings"] = "counts"
+    """What it needs of a log: counts of what was shown and clicked, or a sample of single rankings."""
+    has_risk: bool = False
+    """Whether delta matters."""
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(
+            "naive",
+            "clicks as they are, without any correction",
+            lambda part: naive(part.log, part.examination),
+        ),
+        Method(
+            "action-ips",
+            "clicks weighted by the inverse probability of the whole ranking",
+            lambda part: action_ips(part.log, action_propensity(part.log), clip=part.clip),
+            needs="rankings",
+        ),
+        Method(
+            "action-crm",
+            "action-ips minus the width of its bound",
+            lambda part: action_crm(
+                part.log, action_propensity(part.log), clip=part.clip, delta=part.risk.delta
+            ),
+            needs="rankings",
+            has_risk=True,
+        ),
+        Method(
+            "exposure-ips",
+            "the estimated clicks: each click weighted by the inverse exposure of its document",
+            lambda part: exposure_ips(part.log, part.logging_exposure, part.examination, clip=part.clip),
+        ),
+        Method(
+            "exposure-crm",
+            "a lower bound on the clicks: exposure-ips minus the width of its bound (the paper)",
+            lambda part: exposure_crm(
+                part.log,
+                part.logging_exposure,
+                part.examination,
+                clip=part.clip,
+                delta=part.risk.delta,
+                constant=part.risk.constant,
+            ),
+            has_risk=True,
+        ),
+    )
+}  # fmt: skip
+FROM_COUNTS = tuple(name for name, method in METHODS.items() if method.needs == "counts")
+"""The methods that `fit` offers."""
+
+
+def method_named(name: str, choice: tuple[str, ...] = tuple(METHODS)) -> Method:
+    """Return the method of this name, or raise if it is not among the choice."""
+    if name not in choice:
+        raise UsageError(f"method '{name}' is unknown; choose from: {', '.join(choice)}.")
+    return METHODS[name]

@@ -1,0 +1,57 @@
+"""How to learn: the defaults of the command line, of `SafeRanker` and of the experiments are stated here, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from saferank.engine.errors import UsageError
+from saferank.engine.objectives.risk import Constant, Risk
+from saferank.learning.methods import FROM_COUNTS, method_named
+
+FASTEST = 10
+"""Learning rate beyond which weights leave what float32 holds."""
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How the objective is maximised; `benchmarks/training.py` measures what the settings do."""
+
+    epochs: int = 20
+    patience: int = 5
+    """Epochs without a better validation value after which training stops."""
+    batch: int = 32
+    """Queries per step."""
+    least_steps: int = 50
+    """Steps per epoch at least: a log of few queries is passed over several times."""
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What to learn, with which scorer, from which features. The defaults of `fit` and `SafeRanker` are stated here."""
+
+    method: str = "exposure-crm"
+    delta: float = Risk.delta
+    constant: Constant = Risk.constant
+    scorer: str = "mlp"
+    log1p: bool = True
+    scaling: Literal["per-query", "none"] = "per-query"
+    missing: float | Literal["error"] = "error"
+    baselines: bool = False
+    """Whether the other methods are learned too, for comparison."""
+    without_features: Literal["error", "drop"] = "error"
+    """What becomes of shown documents without features."""
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    def __post_init__(self) -> None:
+        method_named(self.method, FROM_COUNTS)
+        if not 0 < self.training.learning_rate <= FASTEST:
+            raise UsageError(f"learning rate {self.training.learning_rate:g}: must be above 0, and at most {FASTEST}.")
+
+    @property
+    def risk(self) -> Risk:
+        """delta and the constant."""
+        return Risk(self.delta, self.constant)
