@@ -206,9 +206,9 @@ WAYS: dict[str, Callable[[Part, Learner], Floats | None]] = {
 def make_world(kind: str, rng: np.random.Generator) -> World:
     """Production that is `poor` or `fair`; `best`: by relevance itself; `tie`: no ranker is better than another."""
     shop = make_shop(rng)
-    if kind == "tie":  # all documents of a query are equally relevant
+    if kind == "tie":  # all documents of a query are equally relevant, and shown equally often
         shop = replace(shop, relevance=np.repeat(shop.relevance[..., :1], shop.documents, axis=2))
-        return World(shop, Ranker(rng.standard_normal((shop.queries, shop.documents)), sampled=True))
+        return World(shop, Ranker(np.zeros((shop.queries, shop.documents)), sampled=True))
     noise, scale = {"poor": (1.0, 1.0), "fair": (0.5, 1.5), "best": (0.0, 3.0)}[kind]
     return World(shop, noisy(shop, rng, noise=noise, scale=scale))
 
@@ -219,7 +219,7 @@ CASES = (
     ("fair", "clicks", (8000, 16_000)),
     ("fair", "features", (1000, 2000, 4000)),
     ("best", "features", (4000,)),
-    ("tie", "clicks", (2000, 8000)),
+    ("tie", "clicks", (2000, 8000, 16_000)),
     ("tie", "features", (2000, 8000)),
 )
 
@@ -240,14 +240,16 @@ def gains(kind: str, learner: str, n: int, number: int) -> list[float | None]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=int, default=200, help="logs of each row; of a tie, five times as many")
-    logs = parser.parse_args().logs
+    parser.add_argument("--only", choices=sorted({kind for kind, _, _ in CASES}), help="one kind of production")
+    options = parser.parse_args()
+    logs = options.logs
     table = Table(title=f"Share of DEPLOY, and true gain of what is deployed; delta = {DELTA}, {logs} logs per row")
     for name in ("production", "learns from", "N", *WAYS):
         table.add_column(name, justify="left" if name in ("production", "learns from") else "right")
     false = np.zeros(len(WAYS))
     drawn = 0
     for kind, learner, sizes in CASES:
-        for n in sizes:
+        for n in sizes if options.only in (None, kind) else ():
             found = [gains(kind, learner, n, number) for number in range(logs * (5 if kind == "tie" else 1))]
             cells = []
             for place in range(len(WAYS)):
@@ -258,7 +260,7 @@ def main() -> None:
             drawn += len(found) * (kind != "tie")
             table.add_row(kind, learner, f"{n:,}", *cells)
             print(kind, learner, n, *cells, file=sys.stderr, flush=True)
-    table.add_row("all but tie", "", "false DEPLOY", *(f"{count / drawn:.4f}" for count in false))
+    table.add_row("all but tie", "", "false DEPLOY", *(f"{count / max(drawn, 1):.4f}" for count in false))
     console = Console(width=None if sys.stdout.isatty() else 190)
     console.print(table)
     error = 3.0 * math.sqrt(DELTA * (1.0 - DELTA) / (5 * logs))

@@ -16,6 +16,7 @@ import math
 import sys
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -115,39 +116,38 @@ def skipped(n: int) -> int:
     return math.ceil(math.sqrt(0.5 * n * math.log(1.0 / DELTA)))
 
 
-def draws(kind: int, n: int) -> list[tuple[Floats, float]]:
-    rng = np.random.default_rng([8, n])
+@cache
+def draws(skip: int, n: int) -> tuple[list[tuple[Floats, float]], float]:
+    """Steps of the gaps of U and the last gap, for each draw of U; and the seconds that it took."""
+    rng, begin = np.random.default_rng([8, n]), time.perf_counter()
     found = []
     for _ in range(SAMPLES):
         gaps = rng.standard_exponential(n + 1)
         gaps /= gaps.sum()
-        found.append((_steps(gaps[:-1], skipped(n) if kind == ANDERSON else 0), float(gaps[-1])))
-    return found
+        found.append((_steps(gaps[:-1], skip), float(gaps[-1])))
+    return found, time.perf_counter() - begin
 
 
 def needed(kind: int, population: dict[float, Differences]) -> tuple[str, float]:
-    """Interactions at which the lower bound is above 0 in 4 of 5 logs, and the seconds of the last bound.
+    """Interactions at which the lower bound is above 0 in 4 of 5 logs, and the seconds to draw U for it.
 
     It depends on the sample by T alone, so it is computed for the T that 4 of 5 logs stay below. X is lowered to the
     best of some upper limits.
     """
     for step in range(13, 27):
         n = round(100 * 2 ** (step / 2))
-        begin = time.perf_counter()
-        drawn, lower = draws(kind, n), -math.inf
-        seconds = time.perf_counter() - begin
+        drawn, seconds = draws(skipped(n) if kind == ANDERSON else 0, n)
+        lower = -math.inf
         for one in population.values():
-            for halvings in range(5):
-                high = one.high * 0.5**halvings
-                begin = time.perf_counter()
-                logs = np.random.default_rng([step, 1]).multinomial(n, one.counts / one.counts.sum(), size=200)
+            logs = np.random.default_rng([step, 1]).multinomial(n, one.counts / one.counts.sum(), size=200)
+            for high in (one.high, one.high / 4.0, one.high / 16.0):
                 clipped = replace(one, values=np.minimum(one.values, high), high=high)
                 t = float(np.quantile([statistic(kind, replace(clipped, counts=counts)) for counts in logs], 0.8))
                 each = [_largest(steps, rest, -high, -one.low, kind, t, n) for steps, rest in drawn]
                 lower = max(lower, -float(np.quantile(each, 1.0 - DELTA, method="higher")))
         if lower > 0.0:
             return f"{n:,}", seconds
-    return "more than 10^6", seconds
+    return f"more than {n:,}", seconds
 
 
 class Setting:
