@@ -260,7 +260,8 @@ def main() -> None:
             drawn += len(found) * (kind != "tie")
             table.add_row(kind, learner, f"{n:,}", *cells)
             print(kind, learner, n, *cells, file=sys.stderr, flush=True)
-    table.add_row("all but tie", "", "false DEPLOY", *(f"{count / max(drawn, 1):.4f}" for count in false))
+    if drawn:
+        table.add_row("all but tie", "", "false DEPLOY", *(f"{count / drawn:.4f}" for count in false))
     console = Console(width=None if sys.stdout.isatty() else 190)
     console.print(table)
     error = 3.0 * math.sqrt(DELTA * (1.0 - DELTA) / (5 * logs))
