@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from saferank._jit import jit
-from saferank.certification import one_look
-from saferank.certification.differences import Differences, extreme_sums
-from saferank.certification.judge import WEIGHTS
+from saferank.engine.bounds import one_look
+from saferank.engine.bounds.differences import Differences, extreme_sums
+from saferank.engine.jit import jit
+from saferank.verdict.judge import WEIGHTS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.shops import Ranker, Shop, World, make_shop, noisy

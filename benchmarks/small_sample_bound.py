@@ -25,17 +25,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from saferank._jit import jit
-from saferank.certification.betting import condense
-from saferank.certification.bounds import student_t
-from saferank.certification.differences import Differences, difference_weights, paired_differences
-from saferank.certification.judge import WEIGHTS
-from saferank.certification.one_look import is_above
-from saferank.data.click_patterns import ClickPatterns
-from saferank.data.dataset import load_dataset
-from saferank.experiments import world as paper
-from saferank.plackett_luce import exposure
-from saferank.simulation.simulate import simulate
+from saferank.datasets.dataset import load_dataset
+from saferank.engine.bounds.betting import condense
+from saferank.engine.bounds.differences import Differences, difference_weights, paired_differences
+from saferank.engine.bounds.one_look import is_above
+from saferank.engine.bounds.registry import student_t
+from saferank.engine.jit import jit
+from saferank.engine.plackett_luce import exposure
+from saferank.engine.types.click_patterns import ClickPatterns
+from saferank.lab import world as paper
+from saferank.lab.simulate import simulate
+from saferank.verdict.judge import WEIGHTS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.certify import DELTA, shifted_policy
