@@ -90,11 +90,17 @@ class Objective(ABC):
         """Return d value / d scores of the given queries' documents, with the root as in `slope`."""
         return self.pull_back(scores, x, self.slope(x, root_slope, queries), queries)
 
+    def value_and_row_slope(self, x: Array) -> tuple[float, Array]:
+        """Return the value and its derivative with respect to every x_i."""
+        queries = np.arange(len(self.offsets) - 1)
+        return self.value(x), self.slope(x, root_slope(self.squared_risk(x)), queries)
+
     def value_and_slope(self, scores: Array) -> tuple[float, Array]:
         """Return the value and its derivative with respect to every score."""
         queries = np.arange(len(self.offsets) - 1)
         x = self.view(scores, queries)
-        return self.value(x), self.score_slope(scores, x, root_slope(self.squared_risk(x)), queries)
+        value, slope = self.value_and_row_slope(x)
+        return value, self.pull_back(scores, x, slope, queries)
 
 
 def root_slope(squared_risk: float) -> float:
