@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from saferank.doctor.homogeneity import deviate
 from saferank.engine.propensity.curve_fit import curvature
 from saferank.engine.propensity.harvesting import harvest
-from saferank.engine.propensity.interventions import moved_pairs
+from saferank.engine.propensity.interventions import find_interventions
 from saferank.engine.types.log_statistics import LogStatistics
 
 Status = Literal["agrees", "contradicted", "unchecked"]
@@ -73,7 +73,7 @@ def examination_check(statistics: LogStatistics, given: NDArray[np.float64] | No
     ranks = statistics.cutoff
     curve, error = np.full(ranks, np.nan), np.full(ranks, np.inf)
     curve[0], error[0] = 1.0, 0.0
-    pairs = moved_pairs(statistics)
+    pairs = find_interventions(statistics)
     target = None if given is None else np.asarray(given, np.float64)
     if target is not None and (never := _clicked_though_never(statistics, target)) is not None:
         return ExaminationCheck("contradicted", math.inf, never, curve, error, math.inf, pairs.pairs)
@@ -83,10 +83,10 @@ def examination_check(statistics: LogStatistics, given: NDArray[np.float64] | No
         return ExaminationCheck(status, 0.0, worst, curve, error, math.inf if ranks > 1 else 0.0, pairs.pairs)
     fit = harvest(pairs)
     compared = pairs.ranks[1:]
-    hold = curvature(fit.hold, fit.total)[1:, 1:]
+    hold = curvature(fit.weight, fit.total)[1:, 1:]
     inverse = np.linalg.inv(hold)
     per_query = np.zeros((pairs.queries, len(compared)))
-    np.add.at(per_query, pairs.query, fit.pull[:, 1:])
+    np.add.at(per_query, pairs.query, fit.gradient[:, 1:])
     scatter = per_query.T @ per_query * pairs.queries / max(pairs.queries - 1, 1)
     dispersion = max(1.0, float(np.trace(inverse @ scatter)) / len(compared))
     curve[pairs.ranks] = np.exp(fit.log_curve)

@@ -15,7 +15,7 @@ from saferank.doctor.period_counts import compact
 from saferank.doctor.sampled_impressions import SampledImpressions
 from saferank.engine.propensity.curve_fit import curvature
 from saferank.engine.propensity.harvesting import harvest
-from saferank.engine.propensity.interventions import MovedPairs, moved_pairs
+from saferank.engine.propensity.interventions import find_interventions
 from saferank.engine.types.log_statistics import LogStatistics
 
 SIGNIFICANT = 3.6
@@ -176,33 +176,26 @@ def trust_test(statistics: LogStatistics, rng: np.random.Generator) -> Misfit:
 
 def _trust_score(half: LogStatistics, relevance: NDArray[np.float64]) -> tuple[float, float, float, int] | None:
     """Return score, information and variance of theta, freed of the curve, and the documents they rest on."""
-    pairs = moved_pairs(half)
+    pairs = find_interventions(half)
     if len(pairs.ranks) < 2 or pairs.queries < 2:
         return None
     fit = harvest(pairs)
-    g = relevance[_documents(half, pairs)]
+    g = relevance[pairs.document]
     g = g - np.average(g, weights=fit.total)
     deviation = math.sqrt(float(np.average(g * g, weights=fit.total)))
     if deviation < 1e-9:
         return None
     g = g / deviation
     along = -np.log(pairs.ranks + 1.0)
-    expected = fit.hold @ along
-    score = g * (fit.pull @ along)
-    cross = ((g[:, None] * fit.hold) * (along - (expected / fit.total)[:, None])).sum(axis=0)
-    own = float((g * g * (fit.hold @ along**2 - expected**2 / fit.total)).sum())
-    curve = curvature(fit.hold, fit.total)[1:, 1:]
+    expected = fit.weight @ along
+    score = g * (fit.gradient @ along)
+    cross = ((g[:, None] * fit.weight) * (along - (expected / fit.total)[:, None])).sum(axis=0)
+    own = float((g * g * (fit.weight @ along**2 - expected**2 / fit.total)).sum())
+    curve = curvature(fit.weight, fit.total)[1:, 1:]
     slope = np.linalg.solve(curve, cross[1:])
-    per_document = score - fit.pull[:, 1:] @ slope
+    per_document = score - fit.gradient[:, 1:] @ slope
     variance = float(per_document @ per_document) * pairs.pairs / (pairs.pairs - 1)
     return float(score.sum()), own - float(cross[1:] @ slope), variance, pairs.pairs
-
-
-def _documents(statistics: LogStatistics, pairs: MovedPairs) -> NDArray[np.int64]:
-    """Return the rows of the statistics that `moved_pairs` chose."""
-    ranks = np.union1d(pairs.ranks, pairs.unclicked)
-    moved = np.count_nonzero(statistics.shown[:, ranks], axis=1) >= 2
-    return np.flatnonzero(moved & statistics.clicked[:, pairs.ranks].any(axis=1))
 
 
 def _log_relevance(
