@@ -151,4 +151,4 @@ def test_wrong_calls() -> None:
     rng = np.random.default_rng(0)
     for wrong in ({"confidence": 95.0}, {"replicates": 1}):
         with pytest.raises(UsageError):
-            estimate_examination(small(), rng, **wrong)  # type: ignore[arg-type]
+            estimate_examination(small(), rng, **wrong)

@@ -20,6 +20,12 @@ def inverse_rank(cutoff: int = 5, power: float = 2.0) -> NDArray[np.float64]:
     return np.arange(1, cutoff + 1, dtype=np.float64) ** -float(power)
 
 
+def total_examination(lengths: NDArray[np.int64], examination: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Z of each query: the sum of the examination over the ranks that a list of its length fills."""
+    total: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(examination)])[np.minimum(lengths, len(examination))]
+    return total
+
+
 def parse_examination(text: str, cutoff: int | None = None) -> NDArray[np.float64]:
     """Examination as a user writes it: `inverse-rank:POWER`, or one probability per rank: `1,0.5,0.3`.
 
