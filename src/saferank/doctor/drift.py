@@ -169,7 +169,7 @@ def _demand_test(counts: PeriodCounts) -> tuple[Tables, Floats, float]:
         np.concatenate([entry, entry]),
         np.concatenate([counts.clicked, counts.shown - counts.clicked]),
     )
-    clicks = np.bincount(cell, counts.clicked)
+    clicks = np.bincount(cell, counts.clicked).astype(np.float64)
     rate = clicks / tables.items
     weight = np.divide(rate, tables.variance, out=np.zeros_like(rate), where=tables.variance > 0)
     return tables, clicks, weighted_sums(tables, weight, explained=_season(counts, cell, rate)).z
