@@ -216,10 +216,10 @@ def personalised_findings(health: Health) -> Iterator[Finding]:
     elif found.repeated < FEW_REPEATS:
         why = "users seldom repeat a query" if found.repeated > 0 else "the log has no users (--unit)"
         text = (
-            f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. If they do, no "
-            "verdict holds."
+            f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. No verdict holds "
+            "if they do."
         )
-        remedy = "If they do, make what they depend on part of query_id."
+        remedy = "In that case, make what they depend on part of query_id."
         yield Finding("caution", text, remedy, code="personalised-unchecked")
 
 
