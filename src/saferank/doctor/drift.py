@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.homogeneity import Tables, chi_square_tables, weighted_sums
+from saferank.doctor.homogeneity import Tables, chi_square_tables, deviate_of_sum
 from saferank.doctor.log_arrays import PeriodCounts, SampledImpressions, compact
 from saferank.engine.types.ranking_data import RankingData
 
@@ -172,7 +172,7 @@ def _demand_test(counts: PeriodCounts) -> tuple[Tables, Floats, float]:
     clicks = np.bincount(cell, counts.clicked).astype(np.float64)
     rate = clicks / tables.items
     weight = np.divide(rate, tables.variance, out=np.zeros_like(rate), where=tables.variance > 0)
-    return tables, clicks, weighted_sums(tables, weight, explained=_season(counts, cell, rate)).z
+    return tables, clicks, deviate_of_sum(tables, weight, explained=_season(counts, cell, rate))
 
 
 def _season(counts: PeriodCounts, cell: Integers, rate: Floats) -> Floats:
@@ -222,7 +222,7 @@ def _ranker_test(counts: PeriodCounts) -> tuple[Tables, Floats, float]:
     rank = np.zeros(len(tables.items), np.int64)
     rank[table] = counts.rank
     weight = np.divide(1.0, tables.variance, out=np.zeros_like(tables.variance), where=tables.variance > 0)
-    return tables, tables.items, weighted_sums(tables, weight, rank, counts.ranks).z
+    return tables, tables.items, deviate_of_sum(tables, weight, rank, counts.ranks)
 
 
 def _tables(counts: PeriodCounts) -> tuple[Integers, Integers]:

@@ -35,7 +35,7 @@ FEW_CLICKS = 3
 
 @dataclass(frozen=True, eq=False)
 class ExaminationCheck:
-    """Whether the log agrees with a curve, contradicts it, or cannot tell."""
+    """Whether the log agrees with a curve, contradicts it, or cannot check it."""
 
     status: Status
     z: float
@@ -53,7 +53,7 @@ class ExaminationCheck:
 
     @property
     def wide(self) -> bool:
-        """Whether the log is too small, or varies too little, to tell curves apart."""
+        """Whether the log is too small, or varies too little, to distinguish curves."""
         steepness = 1.96 * self.steepness_error * math.log(len(self.curve)) if len(self.curve) > 1 else 0.0
         return steepness > math.log(UNCLEAR_STEEPNESS) or bool((1.96 * self.error > math.log(UNCLEAR_RANK)).any())
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class Tables:
@@ -20,16 +23,14 @@ class Tables:
     needs to be large. A table of fewer than 4 items, one row or one column has variance 0.
     """
 
-    statistic: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    items: NDArray[np.float64]
+    statistic: Floats
+    mean: Floats
+    variance: Floats
+    items: Floats
     """Counted items of each table."""
 
 
-def chi_square_tables(
-    table: NDArray[np.int64], row: NDArray[np.int64], column: NDArray[np.int64], count: NDArray[np.int64]
-) -> Tables:
+def chi_square_tables(table: Integers, row: Integers, column: Integers, count: Integers) -> Tables:
     """Test each table by itself. `table`, `row` and `column` number the place of each `count`, all from 0.
 
     Rows and columns of different tables have different numbers; places that are not listed hold 0.
@@ -66,47 +67,27 @@ def chi_square_tables(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Weighted sums of independent tables, one per group: how far they exceed their means, and their next moments."""
+def deviate_of_sum(
+    tables: Tables, weight: Floats, group: Integers | None = None, groups: int = 1, *, explained: Floats | float = 0.0
+) -> float:
+    """Return the weighted sum of independent tables as a normal deviate; 0 if no table can be tested.
 
-    excess: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    skewness: NDArray[np.float64]
-
-    @property
-    def z(self) -> float:
-        """The groups together as a normal deviate, in the worst case: they may depend on each other in any way.
-
-        Standard deviations of the groups are added up. The shape of the distribution is Pearson's type III, by its
-        moments: sums of a few chi-squares have a long right tail, which a plain excess / deviation would take for a
-        finding.
-        """
-        deviation = float(np.sqrt(self.variance).sum())
-        return deviate(float(self.excess.sum()) / deviation, float(self.skewness.max())) if deviation > 0 else 0.0
-
-
-def weighted_sums(
-    tables: Tables,
-    weight: NDArray[np.float64],
-    group: NDArray[np.int64] | None = None,
-    groups: int = 1,
-    *,
-    explained: NDArray[np.float64] | float = 0.0,
-) -> Sums:
-    """Sum tables by group. `explained`: by how much the statistic of each exceeds its mean for a harmless reason.
-
-    The third cumulant of each is assumed to be that of the gamma distribution with its mean and variance.
+    Tables of one group are independent; groups may depend on each other in any way, so their standard deviations are
+    added up. The shape of the distribution is Pearson's type III: sums of a few chi-squares have a long right tail,
+    which a plain excess / deviation would take for a finding. The third cumulant of each table is assumed to be that of
+    the gamma distribution with its mean and variance. `explained`: by how much the statistic of each exceeds its mean
+    for a harmless reason.
     """
     some = tables.variance > 0
     group = np.zeros(len(weight), np.int64) if group is None else group
     weight = np.where(some, weight, 0.0) / max(float(weight[some].max(initial=0.0)), 1e-300)
     third = np.divide(2 * tables.variance**2, tables.mean, out=np.zeros_like(weight), where=some)
-    excess = np.bincount(group, weight * (tables.statistic - tables.mean - explained), groups).astype(np.float64)
-    variance = np.bincount(group, weight**2 * tables.variance, groups).astype(np.float64)
+    excess = np.bincount(group, weight * (tables.statistic - tables.mean - explained), groups)
+    variance = np.bincount(group, weight**2 * tables.variance, groups)
     cumulant = np.bincount(group, weight**3 * third, groups)
     skewness = np.divide(cumulant, variance**1.5, out=np.zeros_like(cumulant), where=variance > 0)
-    return Sums(excess, variance, skewness)
+    deviation = float(np.sqrt(variance).sum())
+    return deviate(float(excess.sum()) / deviation, float(skewness.max())) if deviation > 0 else 0.0
 
 
 def deviate(standardised: float, skewness: float) -> float:

@@ -38,7 +38,7 @@ FEW_CLICKS = 10
 class ExaminationEstimate:
     """Examination of each rank relative to rank 1, from documents that were shown at several ranks.
 
-    Clicks determine only ratios: a factor common to all ranks cannot be told from the relevances.
+    Clicks determine only ratios: a factor common to all ranks cannot be separated from the relevances.
     """
 
     curve: Floats
