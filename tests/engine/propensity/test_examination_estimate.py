@@ -111,17 +111,17 @@ def test_em_is_the_maximum_of_the_likelihood() -> None:
 
 @pytest.mark.parametrize("method", [harvest, expectation_maximisation])
 def test_one_newton_step_stands_for_a_refit(method: Callable[[Interventions], CurveFit]) -> None:
-    """Refit 60 resampled logs for real: the spread is that of the bootstrap."""
+    """Refit 240 resampled logs for real: their deviation is that of the bootstrap."""
     log, rng = simulated(inverse_rank(4, 1.0), queries=60, documents=5, interactions=6_000), np.random.default_rng(0)
     refits = []
-    for _ in range(60):
+    for _ in range(240):
         again = log.subset(rng.integers(60, size=60))
         refits.append(method(find_interventions(again)).log_curve)
     pairs = find_interventions(log)
     steps = bootstrap(method(pairs), pairs.query, 2_000, rng)
     ratio = np.std(refits, axis=0)[1:] / steps.std(axis=0)[1:]
-    assert np.all(np.abs(np.log(ratio)) <= 5 / np.sqrt(2 * 60))
-    assert np.all(np.abs(np.mean(refits, axis=0) - steps.mean(axis=0))[1:] <= 5 * steps.std(axis=0)[1:] / np.sqrt(60))
+    assert np.all(np.abs(np.log(ratio)) <= 5 / np.sqrt(2 * 240))
+    assert np.all(np.abs(np.mean(refits, axis=0) - steps.mean(axis=0))[1:] <= 5 * steps.std(axis=0)[1:] / np.sqrt(240))
 
 
 def test_the_same_generator_gives_the_same_interval_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
