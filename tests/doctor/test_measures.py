@@ -177,3 +177,11 @@ def test_the_provable_gain_is_what_held_out_interactions_prove() -> None:
     nothing = aggregated(interactions, [], cutoff=3)
     held_out = nothing.click_patterns("certify", pairs)
     assert effective_size(counts, np.array(examination), held_out=held_out).provable_gain is None
+
+
+def test_few_lucky_clicks_do_not_beat_many() -> None:
+    """4 clicks of 5 are a higher rate than 40 of 100, and a lower bound of the relevance is lower."""
+    shown = np.tile([[100], [5], [60]], (20, 1))
+    log = LogStatistics(3 * np.arange(21), np.full(20, 165), shown, np.tile([[40], [4], [3]], (20, 1)))
+    logged = estimated_logging_exposure(log, [1.0])
+    np.testing.assert_array_equal(exposure_by_clicks(log, logged, np.array([1.0])), np.tile([1.0, 0.0, 0.0], 20))
