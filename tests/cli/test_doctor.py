@@ -61,7 +61,7 @@ def test_one_screen_and_a_page(log: Path, tmp_path: Path) -> None:
     low, high = health.harvested.low[1], health.harvested.high[1]
     assert health.em is not None
     assert f"{health.harvested.curve[1]:.2f} {low:.2f} to {high:.2f} {health.em.curve[1]:.2f}" in words(said)
-    assert "Without --features it cannot be told which candidates were never shown." in words(said)
+    assert "Without --features, which candidates were never shown is unknown." in words(said)
     assert f"All numbers, with pictures: {out}" in said
     page = out.read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
@@ -134,7 +134,7 @@ def test_options(log: Path, tmp_path: Path) -> None:
     table = pq.read_table(log)
     pq.write_table(table.rename_columns(["impression_id", "query_id", "document_id", "position", "clicked"]), log)
     said = call(log, "--column", "click=clicked", "--examination", "inverse-rank:3", "--no-rankings", "--out", out)
-    assert "The log contradicts the examination given: rank 2 is given as 0.12 of rank 1" in words(said)
+    assert "The log contradicts the given examination: rank 2 is given as 0.12 of rank 1" in words(said)
     assert "rankings a query not counted" in words(said)
     said = call(log, "--column", "click=clicked", "--examination", "1", "--out", out)
     assert "Rankings vary" in said

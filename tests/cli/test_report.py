@@ -117,7 +117,7 @@ def test_a_log_without_features_tells_its_health() -> None:
     page = Path("report.html").read_text(encoding="utf-8")
     assert 'id="health"' in page
     assert 'id="exposure"' not in page
-    assert "Without --features it cannot be told" in page
+    assert "Without --features, which candidates were never shown is unknown" in page
 
 
 def test_a_reproduction() -> None:

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from saferank.doctor.drift import Drift, demand_drift, ranker_follows_demand, ranker_moved
-from saferank.doctor.period_counts import PeriodCounts, period_counts, within_periods
-from saferank.doctor.shown_pairs import shown_pairs
+from saferank.doctor.drift import Drift, demand_drift, ranker_moved
+from saferank.doctor.log_arrays import PeriodCounts, period_counts, shown_pairs, within_periods
 from saferank.logs.aggregated_log import Places
 from tests.doctor.worlds import Shop, aggregate, simulate
 
@@ -26,17 +25,17 @@ def steady(seed: int) -> PeriodCounts:
 
 
 def test_steady_demand_gives_a_standard_deviate() -> None:
-    found = np.array([demand_drift(steady(seed)).z for seed in range(1_000)])
+    found = np.array([demand_drift(steady(seed)).z for seed in range(400)])
     # the larger of two deviates that go together
     assert 0.0 < found.mean() < 0.7
     assert 0.7 < found.std() < 1.1
-    assert np.quantile(found, 0.995) < 3.3
+    assert np.quantile(found, 0.99) < 3.3
 
 
 @pytest.mark.parametrize("ranker", ["random", "fixed"])
 def test_a_steady_ranker_is_left_alone(ranker: str) -> None:
     shop = Shop(ranker=ranker, interactions=1_500)  # type: ignore[arg-type]
-    found = [ranker_moved(counted(shop, seed)) for seed in range(20)]
+    found = [ranker_moved(counted(shop, seed)) for seed in range(8)]
     assert max(one.z for one in found) < 3.0
     assert all(one.boundary is None and one.size == 0.0 for one in found)
 
@@ -47,16 +46,16 @@ def test_a_nightly_ranker_moves_and_follows_demand() -> None:
     ranker = ranker_moved(still)
     assert ranker.z > 20.0
     assert ranker.size > 0.5  # the same ranking all day, another one the next
-    assert not ranker_follows_demand(demand_drift(still), ranker)
     drifting = counted(Shop(ranker="nightly", drift=0.5), 1)
     demand = demand_drift(drifting)
-    assert ranker_follows_demand(demand, ranker_moved(drifting))
+    assert demand.significant
+    assert ranker_moved(drifting).significant
     assert 0.1 < demand.size < 0.6
 
 
 def test_busy_days_are_no_drift() -> None:
     busy = Shop(ranker="nightly", relevance=(0.02, 0.3), season=0.3)
-    found = [demand_drift(counted(busy, seed)) for seed in range(6)]
+    found = [demand_drift(counted(busy, seed)) for seed in range(4)]
     assert not any(one.significant for one in found)
     assert np.mean([one.z for one in found]) < 2.0
 

@@ -23,16 +23,16 @@ def counts(seed: int, *, queries: int = 40, times: int = 20, fixed: bool = False
 
 
 def test_a_true_curve_agrees() -> None:
-    found = [examination_check(counts(seed), 0.9 * TRUE) for seed in range(200)]
+    found = [examination_check(counts(seed), 0.9 * TRUE) for seed in range(100)]
     assert sum(one.status != "agrees" for one in found) <= 2
     deviates = np.array([one.z for one in found])
     # clicks given their number vary less than the multinomial that the test takes them for
-    assert -1.0 < deviates.mean() < 5 / np.sqrt(200)
+    assert -1.0 < deviates.mean() < 5 / np.sqrt(100)
     assert deviates.std() < 1.2
 
 
 def test_errors_are_those_of_the_estimate() -> None:
-    found = [examination_check(counts(seed)) for seed in range(200)]
+    found = [examination_check(counts(seed)) for seed in range(100)]
     off = np.array([np.log(one.curve / TRUE)[1:] / one.error[1:] for one in found])
     assert 0.6 < off.std() < 1.1
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from saferank.doctor.homogeneity import Tables, chi_square_tables, deviate, weighted_sums
+from saferank.doctor.homogeneity import Tables, chi_square_tables, deviate, deviate_of_sum
 
 
 def one_table(counts: np.ndarray) -> Tables:
@@ -34,7 +34,7 @@ def test_tables_that_say_nothing_count_nothing() -> None:
     for counts in ([[3, 4], [0, 0]], [[3, 0], [4, 0]], [[1, 0], [0, 2]], [[1, 1, 1, 1, 1], [0, 0, 0, 0, 0]]):
         found = one_table(np.array(counts))
         assert (found.variance[0], found.statistic[0]) == (0.0, 0.0)
-    assert weighted_sums(found, np.ones(1)).z == 0.0
+    assert deviate_of_sum(found, np.ones(1)) == 0.0
 
 
 def test_tables_are_tested_apart() -> None:
@@ -49,16 +49,17 @@ def test_tables_are_tested_apart() -> None:
         alone = one_table(counts)
         assert together.statistic[place] == pytest.approx(alone.statistic[0])
         assert together.variance[place] == pytest.approx(alone.variance[0])
-    both = weighted_sums(together, np.array([1.0, 0.5]))
-    assert both.excess[0] == pytest.approx((together.statistic - together.mean) @ [1.0, 0.5])
-    assert both.variance[0] == pytest.approx(together.variance @ [1.0, 0.25])
-    apart = weighted_sums(together, np.array([1.0, 0.5]), np.array([0, 1]), 2)
-    assert apart.excess.sum() == pytest.approx(both.excess[0])
-    assert np.sqrt(apart.variance).sum() > np.sqrt(both.variance[0])  # as if both always erred together
+    weight = np.array([1.0, 0.5])
+    excess = (together.statistic - together.mean) @ weight
+    variance = together.variance @ weight**2
+    third = 2 * together.variance**2 / together.mean @ weight**3  # of gammas with these means and variances
+    both = deviate_of_sum(together, weight)
+    assert both == pytest.approx(deviate(excess / np.sqrt(variance), third / variance**1.5))
+    apart = deviate_of_sum(together, weight, np.array([0, 1]), 2)
+    assert 0.0 < apart < both  # as if both always erred together
 
 
-@pytest.mark.parametrize("freedom", [1, 4, 50])
-@pytest.mark.parametrize("tail", [0.3, 1e-3, 1e-5])
+@pytest.mark.parametrize(("freedom", "tail"), [(1, 1e-3), (4, 0.3), (4, 1e-5), (50, 1e-5)])
 def test_the_tail_of_chi_square(freedom: int, tail: float) -> None:
     value = (stats.chi2.isf(tail, freedom) - freedom) / np.sqrt(2 * freedom)
     expected = stats.norm.isf(tail)

@@ -8,7 +8,7 @@ import pytest
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.examination_check import examination_check
 from saferank.doctor.health import Health
-from saferank.doctor.shown_pairs import shown_pairs
+from saferank.doctor.log_arrays import shown_pairs
 from saferank.logs.aggregated_log import PARTS
 from tests.doctor.worlds import Log, Shop, aggregate, only_clicked_impressions, only_clicked_rows, simulate
 

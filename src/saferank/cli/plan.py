@@ -128,7 +128,7 @@ def plan(
 def _candidates(
     log: AggregatedLog, features: str | None, part: str, scores: str | None, on_bad_rows: str
 ) -> tuple[RankingData, NDArray[np.float32] | None]:
-    from saferank.doctor.shown_pairs import shown_pairs
+    from saferank.doctor.log_arrays import shown_pairs
     from saferank.features.load_features import load_features, take_column
     from saferank.logs.row_checks import missing_features_error
 

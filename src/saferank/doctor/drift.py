@@ -1,4 +1,4 @@
-"""Whether demand or the ranker changed while the log was written."""
+"""Whether demand or the ranker changed while the log was written, and whether rankings depend on the user."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.homogeneity import Tables, chi_square_tables, weighted_sums
-from saferank.doctor.period_counts import PeriodCounts, compact
+from saferank.doctor.homogeneity import Tables, chi_square_tables, deviate_of_sum
+from saferank.doctor.log_arrays import PeriodCounts, SampledImpressions, compact
+from saferank.engine.types.ranking_data import RankingData
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Test = Callable[[PeriodCounts], tuple[Tables, Floats, float]]
+"""Returns the tables of a test, what each rests on, and the normal deviate of their sum."""
 
 SIGNIFICANT = 4.0
 """Normal deviate from which a change is believed: one clean log in 30,000 by each of two resolutions."""
+SIGNIFICANT_BY_USER = 2.6
+"""Normal deviate from which rankings are taken to depend on the user: one clean log in 200. Users seldom repeat a
+query, so the test has little data, and no other test finds what it misses."""
 BLOCKS = 4
 """Stretches of the log that are compared beside its periods: slow changes hide in the noise of many short periods."""
 SCALINGS = 5
@@ -21,7 +30,7 @@ SCALINGS = 5
 MOST_BOUNDARIES = 60
 """Boundaries between periods that are tried for the largest change."""
 MOST_ENTRIES = 200_000
-"""Counts that this is done with; of a larger log, some queries tell as well."""
+"""Counts that are used for this; of a larger log, some queries are enough."""
 FEW_REPEATED = 0.05
 """Share of the clicks on documents that were shown at the same rank in several periods, below which drift of demand
 cannot be tested."""
@@ -38,9 +47,9 @@ class Drift:
     standard deviation). Ranker: by how much less often two interactions of a query agree on the document at a rank if
     they are of different periods."""
     cells: int
-    """Demand: documents at a rank; ranker: ranks of a query; that say anything."""
+    """Documents at a rank (demand), or ranks of a query (ranker), that can be compared."""
     repeated: float
-    """Share of the clicks (demand) or of what was shown (ranker) that lies in such cells."""
+    """Share of the clicks (demand) or of what was shown (ranker) in such cells."""
     boundary: int | None = None
     """The first period after the largest change, if there is one."""
 
@@ -50,67 +59,108 @@ class Drift:
         return self.z > SIGNIFICANT
 
 
+@dataclass(frozen=True)
+class Personalised:
+    """A test of whether two interactions of a query agree more if they are of the same user."""
+
+    z: float
+    """Normal deviate; far above 0 if rankings depend on the user."""
+    size: float
+    """By how much more often two interactions of a query agree on the document at a rank if they are of one user."""
+    repeated: float = 0.0
+    """Share of what was shown in queries which some user issued twice; 0 without units."""
+
+    @property
+    def significant(self) -> bool:
+        """Whether the dependence is beyond chance."""
+        return self.z > SIGNIFICANT_BY_USER
+
+
 def demand_drift(counts: PeriodCounts) -> Drift:
     """Test whether click-through of the same (query, document, rank) changes over periods.
 
-    Given how often it was clicked in all, the clicks of a cell are spread over what was shown as if drawn at random,
-    whatever its relevance and examination; so the chi-square of each cell has exact moments. Cells are summed with
-    weights that are best against equal relative changes, at two resolutions: periods, and four stretches of them.
+    Given their total, the clicks of a cell are distributed over what was shown as if drawn at random, whatever its
+    relevance and examination; so the chi-square of each cell has exact moments. Cells are summed with weights that are
+    best against equal relative changes, at two resolutions: periods, and four stretches of them.
     Periods in which everything is clicked more often (weekends) do not count as drift.
     """
-    if counts.periods < 2:
-        return Drift(0.0, 0.0, 0, 0.0)
-    resolutions = [counts] if counts.periods <= BLOCKS else [counts, counts.in_blocks(BLOCKS)]
-    found = [_demand(one) for one in resolutions]
-    z = max(deviation for _, deviation in found)
-    tables, _ = found[0]
-    tells = tables.variance > 0
-    cell = _cells(counts)
-    clicks = np.bincount(cell, counts.clicked)
-    return Drift(
-        z=z,
-        size=max(_relative_change(one) for one in resolutions) if z > SIGNIFICANT else 0.0,
-        cells=int(tells.sum()),
-        repeated=float(clicks[tells].sum() / max(clicks.sum(), 1)),
-        boundary=_boundary(counts, lambda one: _demand(one)[1]) if z > SIGNIFICANT else None,
-    )
+    return _drift(counts, _demand_test, _relative_change)
 
 
 def ranker_moved(counts: PeriodCounts) -> Drift:
-    """Test whether the documents that stand at each rank of a query change over periods.
+    """Test whether the documents at each rank of a query change over periods.
 
     If rankings are drawn from one policy throughout, which documents stood at a rank in which period is a table with
     independent rows and columns. Tables of different queries are independent; those of different ranks of a query
     are not, and their deviations are added up as if they always erred together, which is cautious.
     """
+    return _drift(counts, _ranker_test, _disagreement)
+
+
+def personalised(sample: SampledImpressions | None, pairs: RankingData, ranks: int, *, by_period: bool) -> Personalised:
+    """Test whether rankings depend on the user: the test of `ranker_moved`, with users in place of periods.
+
+    On the sample, and within periods if the ranker changes over time. Needs units, and users who repeat a query.
+    """
+    if sample is None or sample.unit is None:
+        return Personalised(0.0, 0.0)
+    periods = int(sample.period.max()) + 1 if by_period else 1
+    period = sample.period if by_period else np.zeros_like(sample.period)
+    units = np.unique(sample.unit, return_inverse=True)[1]
+    counts = PeriodCounts(
+        document=sample.document * periods + period,
+        query=pairs.query_of_document[sample.document] * periods + period,
+        rank=sample.rank,
+        period=units,
+        shown=np.ones(len(units), np.int64),
+        clicked=sample.click.astype(np.int64),
+        ranks=ranks,
+        periods=int(units.max()) + 1,
+    )
+    counts = counts.with_periods(np.arange(counts.periods))
+    z = _ranker_test(counts)[2]
+    again = np.unique(np.stack([counts.query, counts.period]), axis=1, return_inverse=True)[1].ravel()
+    at_top = counts.rank == 0
+    times = np.bincount(again[at_top], counts.shown[at_top], int(again.max()) + 1)
+    repeated = float(counts.shown[times[again] > 1].sum() / counts.shown.sum())
+    return Personalised(z, _disagreement(counts) if z > SIGNIFICANT_BY_USER else 0.0, repeated)
+
+
+def _drift(counts: PeriodCounts, test: Test, size: Callable[[PeriodCounts], float]) -> Drift:
+    """Run a test at both resolutions; if it finds a change, measure it and find when it was largest."""
     if counts.periods < 2:
         return Drift(0.0, 0.0, 0, 0.0)
     resolutions = [counts] if counts.periods <= BLOCKS else [counts, counts.in_blocks(BLOCKS)]
-    z = max(ranker_deviate(one) for one in resolutions)
-    tables, _ = _placements(counts)
-    tells = tables.variance > 0
+    found = [test(one) for one in resolutions]
+    tables, amount, _ = found[0]
+    z = max(deviate for _, _, deviate in found)
+    compared = tables.variance > 0
     return Drift(
         z=z,
-        size=max(disagreement(one) for one in resolutions) if z > SIGNIFICANT else 0.0,
-        cells=int(tells.sum()),
-        repeated=float(tables.items[tells].sum() / max(tables.items.sum(), 1)),
-        boundary=_boundary(counts, ranker_deviate) if z > SIGNIFICANT else None,
+        size=max(map(size, resolutions)) if z > SIGNIFICANT else 0.0,
+        cells=int(compared.sum()),
+        repeated=float(amount[compared].sum() / max(amount.sum(), 1)),
+        boundary=_boundary(counts, test) if z > SIGNIFICANT else None,
     )
 
 
-def ranker_follows_demand(demand: Drift, ranker: Drift) -> bool:
-    """Whether both changed: then a document may stand higher on the days when it is wanted, and ranks of different
-    periods cannot be compared by its clicks."""
-    return demand.significant and ranker.significant
+def _boundary(counts: PeriodCounts, test: Test) -> int:
+    """Return the period before which and from which on the log differs most."""
+    step = -(-len(counts.query) // MOST_ENTRIES)
+    counts = counts.of(counts.query % step == 0) if step > 1 else counts
+    tried = np.unique(np.linspace(1, counts.periods - 1, min(MOST_BOUNDARIES, counts.periods - 1)).astype(np.int64))
+    period = np.arange(counts.periods)
+    found = [test(counts.with_periods((period >= first).astype(np.int64)))[2] for first in tried]
+    return int(tried[int(np.argmax(found))])
 
 
-def _cells(counts: PeriodCounts) -> NDArray[np.int64]:
+def _cells(counts: PeriodCounts) -> Integers:
     """Number the (document, rank) pairs from 0; entries are sorted by them."""
     return np.cumsum(np.diff(counts.document * counts.ranks + counts.rank, prepend=-1) != 0) - 1
 
 
-def _demand(counts: PeriodCounts) -> tuple[Tables, float]:
-    """Return the tables click x period of each cell, and the deviate of their sum."""
+def _demand_test(counts: PeriodCounts) -> tuple[Tables, Floats, float]:
+    """Test the tables click x period of each cell."""
     cell = _cells(counts)
     entry = np.arange(len(cell))
     tables = chi_square_tables(
@@ -119,12 +169,13 @@ def _demand(counts: PeriodCounts) -> tuple[Tables, float]:
         np.concatenate([entry, entry]),
         np.concatenate([counts.clicked, counts.shown - counts.clicked]),
     )
-    rate = np.bincount(cell, counts.clicked) / tables.items
+    clicks = np.bincount(cell, counts.clicked).astype(np.float64)
+    rate = clicks / tables.items
     weight = np.divide(rate, tables.variance, out=np.zeros_like(rate), where=tables.variance > 0)
-    return tables, weighted_sums(tables, weight, explained=_season(counts, cell, rate)).z
+    return tables, clicks, deviate_of_sum(tables, weight, explained=_season(counts, cell, rate))
 
 
-def _season(counts: PeriodCounts, cell: NDArray[np.int64], rate: NDArray[np.float64]) -> NDArray[np.float64]:
+def _season(counts: PeriodCounts, cell: Integers, rate: Floats) -> Floats:
     """Return what periods in which everything is clicked more or less often add to chi-square / n of each cell.
 
         sum over periods of share (g - mean g)^2 rate / (1 - rate),    clicks ~ shown * rate of the cell * g
@@ -144,8 +195,8 @@ def _season(counts: PeriodCounts, cell: NDArray[np.int64], rate: NDArray[np.floa
     shown = np.bincount(cell, counts.shown)
     mean = np.bincount(cell, counts.shown * factor[counts.period]) / shown
     relative = factor[counts.period] / np.where(mean > 0, mean, 1.0)[cell] - 1.0
-    spread = np.bincount(cell, counts.shown * relative**2) / shown
-    return trust * spread * np.divide(rate, 1.0 - rate, out=np.zeros_like(rate), where=rate < 1.0)
+    variance = np.bincount(cell, counts.shown * relative**2) / shown
+    return trust * variance * np.divide(rate, 1.0 - rate, out=np.zeros_like(rate), where=rate < 1.0)
 
 
 def _relative_change(counts: PeriodCounts) -> float:
@@ -164,39 +215,28 @@ def _relative_change(counts: PeriodCounts) -> float:
     return math.sqrt(max(float(both[usable].sum()) / expected - 1.0, 0.0)) if expected > 0 else 0.0
 
 
-def _placements(counts: PeriodCounts) -> tuple[Tables, NDArray[np.int64]]:
-    """Return the tables document x period of each (query, rank), and their ranks."""
-    _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)
-    column = compact(table * counts.periods + counts.period)
+def _ranker_test(counts: PeriodCounts) -> tuple[Tables, Floats, float]:
+    """Test the tables document x period of each (query, rank)."""
+    table, column = _tables(counts)
     tables = chi_square_tables(table, _cells(counts), column, counts.shown)
     rank = np.zeros(len(tables.items), np.int64)
     rank[table] = counts.rank
-    return tables, rank
-
-
-def ranker_deviate(counts: PeriodCounts) -> float:
-    """Normal deviate of the test that the documents at each rank of a query do not depend on the period."""
-    tables, rank = _placements(counts)
     weight = np.divide(1.0, tables.variance, out=np.zeros_like(tables.variance), where=tables.variance > 0)
-    return weighted_sums(tables, weight, rank, counts.ranks).z
+    return tables, tables.items, deviate_of_sum(tables, weight, rank, counts.ranks)
 
 
-def disagreement(counts: PeriodCounts) -> float:
-    """Chance that two interactions of a query show the same document at a rank: in one period, less in different."""
+def _tables(counts: PeriodCounts) -> tuple[Integers, Integers]:
+    """Number the (query, rank) of each entry, and its (query, rank, period)."""
+    table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)[1]
+    return table, compact(table * counts.periods + counts.period)
+
+
+def _disagreement(counts: PeriodCounts) -> float:
+    """Chance that two interactions of a query show the same document at a rank: of one period minus of two."""
     cell, shown = _cells(counts), counts.shown.astype(np.float64)
-    _, table = np.unique(counts.query * counts.ranks + counts.rank, return_inverse=True)
-    column = compact(table * counts.periods + counts.period)
+    table, column = _tables(counts)
     in_cell, in_column, in_table = (np.bincount(key, shown) for key in (cell, column, table))
     same, pairs = float((shown * (shown - 1)).sum()), float((in_column * (in_column - 1)).sum())
     other_same = float((in_cell**2).sum() - (shown**2).sum())
     other_pairs = float((in_table**2).sum() - (in_column**2).sum())
     return same / pairs - other_same / other_pairs if pairs > 0 and other_pairs > 0 else 0.0
-
-
-def _boundary(counts: PeriodCounts, deviation: Callable[[PeriodCounts], float]) -> int:
-    """Return the period before which and from which on the log differs most."""
-    step = -(-len(counts.query) // MOST_ENTRIES)
-    counts = counts.of(counts.query % step == 0) if step > 1 else counts
-    tried = np.unique(np.linspace(1, counts.periods - 1, min(MOST_BOUNDARIES, counts.periods - 1)).astype(np.int64))
-    found = [deviation(counts.with_periods((np.arange(counts.periods) >= first).astype(np.int64))) for first in tried]
-    return int(tried[int(np.argmax(found))])

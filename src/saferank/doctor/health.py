@@ -1,4 +1,4 @@
-"""What is known about a log's fitness to learn from."""
+"""How fit a log is to learn from and to decide by: its numbers and its findings."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.coverage import Coverage
-from saferank.doctor.drift import Drift
+from saferank.doctor.drift import Drift, Personalised
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
-from saferank.doctor.personalised import Personalised
+from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.position_based import PositionBased
-from saferank.doctor.randomness import Randomness
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
-from saferank.doctor.traffic import Traffic
 from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 
 Level = Literal["good", "caution", "bad"]
@@ -31,19 +28,24 @@ class Finding:
     remedy: str = ""
     """What to change, above all about logging, to support more."""
     code: str = field(kw_only=True)
-    """What it is about, as a name that stays the same whatever the words: `demand-drifts`, `bots`."""
+    """Name of its subject that stays the same whatever the wording: `demand-drifts`, `bots`."""
     blocks: bool = field(default=False, kw_only=True)
-    """Whether no verdict can be given while this stands."""
+    """Whether no verdict can be given because of it."""
+
+
+def blocking(code: str, text: str, remedy: str) -> Finding:
+    """Return a finding that keeps a verdict from being given."""
+    return Finding("bad", text, remedy, code=code, blocks=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Health:
-    """Numbers, and what they mean. Made by `diagnose`."""
+    """What `diagnose` returns."""
 
     source: str
     cutoff: int
     period: tuple[str, str] | None
-    """First and last timestamp, in words."""
+    """First and last timestamp, as text."""
     traffic: Traffic
     shown: NDArray[np.int64]
     """Rank -> documents shown there."""
@@ -57,7 +59,7 @@ class Health:
     within_periods: bool
     """Whether examination was harvested within periods, because a document's relevance may differ between them."""
     check: ExaminationCheck
-    """The curve given held against the log; without one, whether the log could check one."""
+    """The given curve compared with the log; without one, whether the log could check one."""
     periods: tuple[tuple[str, str], ...]
     """First and last moment of each period; empty if the log has no timestamps."""
     demand: Drift
@@ -69,24 +71,17 @@ class Health:
     coverage: Coverage | None
     """None without features."""
     effective: EffectiveSize | None
-    """None if examination is neither given nor to be had from the log."""
+    """None if examination is neither given nor can be estimated."""
     dropped: dict[str, int]
     """Bad rows that were left out, by kind."""
     findings: tuple[Finding, ...] = ()
 
     @property
     def click_rate(self) -> NDArray[np.float64]:
-        """Rank -> clicks for a document shown there; NaN where none was."""
+        """Rank -> clicks per document shown there; NaN where none was."""
         rate: NDArray[np.float64] = np.full(self.cutoff, np.nan)
         np.divide(self.clicked, self.shown, out=rate, where=self.shown > 0)
         return rate
-
-    @property
-    def examination(self) -> NDArray[np.float64] | None:
-        """The curve to go by: the one given, else the harvested one if it is complete."""
-        if self.given is not None:
-            return self.given
-        return self.harvested.probabilities() if self.harvested.complete else None
 
     @property
     def blocking(self) -> tuple[Finding, ...]:

@@ -1,6 +1,6 @@
 """Whether clicks are position-based: P(click on d at rank k) = examination_k * relevance_d, whatever else is shown.
 
-The verdict rests on it. There are three ways in which users are known to differ, each with its own trace in a log.
+The verdict rests on it. Users are known to deviate in three ways, each of which leaves its own trace in a log.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.period_counts import compact
-from saferank.doctor.sampled_impressions import SampledImpressions
+from saferank.doctor.log_arrays import SampledImpressions, compact
 from saferank.engine.propensity.curve_fit import curvature
 from saferank.engine.propensity.harvesting import harvest
-from saferank.engine.propensity.interventions import MovedPairs, moved_pairs
+from saferank.engine.propensity.interventions import find_interventions
 from saferank.engine.types.log_statistics import LogStatistics
 
 SIGNIFICANT = 3.6
 """Normal deviate from which a misfit is believed: one clean log in 3000, for each of three tests."""
 MARGIN = 0.1
-"""Relative misfit that is let pass, however certain: it is smaller than what other assumptions cost."""
+"""Relative misfit that is accepted, however certain: it is smaller than what other assumptions cost."""
 PRIOR_CLICKS = 1.0
-"""Clicks at the average rate that a document is taken to have had before the log."""
+"""Clicks at the average rate that each document is assumed to have had before the log."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Misfit:
     size: float
     """The misfit itself, relative to click-through; 0 for position-based clicks."""
     error: float
-    """Standard error of `size`; infinite if the log says nothing."""
+    """Standard error of `size`; infinite if the log cannot be tested."""
     rests_on: int
     """Rows, pairs of rows, or documents that moved."""
 
@@ -60,15 +59,15 @@ class PositionBased:
     def users_stop(self) -> bool:
         """Whether a click makes clicks further down rarer.
 
-        Users who want one kind of document each also click on few of a diverse list, and are position-based all the
-        same. If rankings vary enough to see that what stands above does not matter, it is they.
+        Users who each want one kind of document also click on few of a diverse list, and are position-based all the
+        same. That explains rare second clicks if rankings vary enough to show that what stands above does not matter.
         """
         cleared = self.context.size - 3.0 * self.context.error > self.stop.size / 2.0
         return self.stop.significant and self.stop.size < 0 and not cleared
 
     @property
     def holds(self) -> bool:
-        """Whether none of the tests speaks against position-based clicks."""
+        """Whether no test contradicts position-based clicks."""
         return not (self.context.significant or self.users_stop or self.trust.significant)
 
 
@@ -79,16 +78,15 @@ def position_based(
     *,
     by_period: bool = False,
 ) -> PositionBased:
-    """Run the three tests: two on single impressions, one on the counts of the whole log.
-
-    `by_period`: click-through changes over periods, so compare within them.
-    """
+    """Run the three tests. `by_period`: click-through changes over periods, so compare within them."""
+    trust = trust_test(statistics, rng)
     if sample is None:
-        context = stop = NOTHING
-    else:
-        cell = _cells(sample, statistics.cutoff, by_period=by_period)
-        context, stop = context_test(sample, cell, statistics.cutoff), stop_test(sample, cell)
-    return PositionBased(context, stop, trust_test(statistics, rng))
+        return PositionBased(NOTHING, NOTHING, trust)
+    cell: NDArray[np.int64] = sample.document * statistics.cutoff + sample.rank
+    if by_period:
+        cell = cell * (int(sample.period.max()) + 1) + sample.period
+    cell = compact(cell)
+    return PositionBased(context_test(sample, cell, statistics.cutoff), stop_test(sample, cell), trust)
 
 
 def context_test(sample: SampledImpressions, cell: NDArray[np.int64], ranks: int) -> Misfit:
@@ -96,10 +94,10 @@ def context_test(sample: SampledImpressions, cell: NDArray[np.int64], ranks: int
 
         sum over rows of (c - mean of its cell) (x - mean of its cell),    x = expected clicks above
 
-    has mean 0 for position-based clicks, whichever users and rankings there are, as long as rankings do not depend on
-    the user. Users who stop at what they like give it a negative sign. `size`: relative change of click-through per
-    expected click above. Clicks above are expected by the other half of the sample, so that a user's own clicks
-    do not enter both factors. The variance is summed by impressions.
+    has mean 0 for position-based clicks, whatever the users and rankings, as long as rankings do not depend on the
+    user. Users who stop at what they like make it negative. `size`: relative change of click-through per expected
+    click above. Clicks above are predicted from the other half of the sample, so that a user's own clicks do not enter
+    both factors. The variance is summed by impressions.
     """
     half = sample.impression % 2
     expected = [sample.sums_above(_expected_clicks(sample, half != one, ranks)) for one in (0, 1)]
@@ -123,12 +121,12 @@ def stop_test(sample: SampledImpressions, cell: NDArray[np.int64]) -> Misfit:
 
         sum over two rows of an impression of (c - mean of its cell) (c' - mean of its cell)
 
-    has mean 0 for independent clicks. Users who stop after a click give it a negative sign; users with tastes of
-    their own a positive one, which does no harm. `size`: the same relative to the product of the click-throughs,
+    has mean 0 for independent clicks. Users who stop after a click make it negative; users who differ in how readily
+    they click make it positive, which does no harm. `size`: the same relative to the product of the click-throughs,
     -1 if there is never a second click.
     """
     rate, residual = _centred(sample.click, cell)
-    rate = np.where(_several(cell), rate, 0.0)
+    rate = np.where((np.bincount(cell) > 1)[cell], rate, 0.0)  # a cell of one row has no residual
     pairs = (sample.sums(residual) ** 2 - sample.sums(residual**2)) / 2.0
     expected = float((sample.sums(rate) ** 2 - sample.sums(rate**2)).sum()) / 2.0
     error = math.sqrt(float(pairs @ pairs))
@@ -141,32 +139,27 @@ def stop_test(sample: SampledImpressions, cell: NDArray[np.int64]) -> Misfit:
 
 
 def trust_test(statistics: LogStatistics, rng: np.random.Generator) -> Misfit:
-    """Test whether click-through falls with rank alike for documents of high and of low relevance.
+    """Test whether click-through falls with rank in the same way for documents of high and of low relevance.
 
         P(click on d at k) ~ examination_k * k^(-theta g_d),    g_d: log relevance of d, centred
 
     Position-based clicks have theta = 0. Users who trust the ranker click on poor documents at the top: theta < 0.
-    A score test in the likelihood of `harvest`, with the curve fitted along. What was shown is split at random in
-    two halves: one gives g, the other is tested, and both change places; a lucky document does not enter both ways.
+    A score test in the likelihood of `harvest`, with the curve estimated as well. What was shown is split at random
+    into two halves: one gives g, the other is tested, and then vice versa; so a lucky document does not count twice.
     `size`: by how much the ratio of the last rank to the first differs between documents one standard deviation
     above and one below the mean of g, in logarithms.
     """
-    first_shown = statistics.shown // 2 + (statistics.shown % 2) * rng.integers(0, 2, statistics.shown.shape)
-    first_clicked = rng.hypergeometric(
-        statistics.clicked, statistics.shown - statistics.clicked, np.maximum(first_shown, 0)
-    )
-    halves = [
-        (first_shown, first_clicked),
-        (statistics.shown - first_shown, statistics.clicked - first_clicked),
+    shown, clicked = statistics.shown, statistics.clicked
+    first_shown = shown // 2 + (shown % 2) * rng.integers(0, 2, shown.shape)
+    first_clicked = rng.hypergeometric(clicked, shown - clicked, np.maximum(first_shown, 0))
+    halves = [(first_shown, first_clicked), (shown - first_shown, clicked - first_clicked)]
+    found = [
+        _trust_score(
+            LogStatistics(statistics.offsets, statistics.interactions, *tested), _log_relevance(*other, statistics)
+        )
+        for tested, other in (halves, halves[::-1])
     ]
-    score = information = variance = 0.0
-    documents = 0
-    for (test_shown, test_clicked), (other_shown, other_clicked) in (halves, halves[::-1]):
-        half = LogStatistics(statistics.offsets, statistics.interactions, test_shown, test_clicked)
-        found = _trust_score(half, _log_relevance(other_shown, other_clicked, statistics))
-        if found is not None:
-            score, information, variance = score + found[0], information + found[1], variance + found[2]
-            documents += found[3]
+    score, information, variance, documents = map(sum, zip(*found, strict=True))
     if information <= 0 or variance <= 0:
         return NOTHING
     contrast = 2.0 * math.log(max(statistics.cutoff, 2))
@@ -174,35 +167,28 @@ def trust_test(statistics: LogStatistics, rng: np.random.Generator) -> Misfit:
     return Misfit(score / error, -score / information * contrast, error / information * contrast, documents)
 
 
-def _trust_score(half: LogStatistics, relevance: NDArray[np.float64]) -> tuple[float, float, float, int] | None:
-    """Return score, information and variance of theta, freed of the curve, and the documents they rest on."""
-    pairs = moved_pairs(half)
+def _trust_score(half: LogStatistics, relevance: NDArray[np.float64]) -> tuple[float, float, float, int]:
+    """Return score, information and variance of theta, with the curve profiled out, and the number of documents."""
+    pairs = find_interventions(half)
     if len(pairs.ranks) < 2 or pairs.queries < 2:
-        return None
+        return 0.0, 0.0, 0.0, 0
     fit = harvest(pairs)
-    g = relevance[_documents(half, pairs)]
+    g = relevance[pairs.document]
     g = g - np.average(g, weights=fit.total)
     deviation = math.sqrt(float(np.average(g * g, weights=fit.total)))
     if deviation < 1e-9:
-        return None
+        return 0.0, 0.0, 0.0, 0
     g = g / deviation
     along = -np.log(pairs.ranks + 1.0)
-    expected = fit.hold @ along
-    score = g * (fit.pull @ along)
-    cross = ((g[:, None] * fit.hold) * (along - (expected / fit.total)[:, None])).sum(axis=0)
-    own = float((g * g * (fit.hold @ along**2 - expected**2 / fit.total)).sum())
-    curve = curvature(fit.hold, fit.total)[1:, 1:]
+    expected = fit.weight @ along
+    score = g * (fit.gradient @ along)
+    cross = ((g[:, None] * fit.weight) * (along - (expected / fit.total)[:, None])).sum(axis=0)
+    own = float((g * g * (fit.weight @ along**2 - expected**2 / fit.total)).sum())
+    curve = curvature(fit.weight, fit.total)[1:, 1:]
     slope = np.linalg.solve(curve, cross[1:])
-    per_document = score - fit.pull[:, 1:] @ slope
+    per_document = score - fit.gradient[:, 1:] @ slope
     variance = float(per_document @ per_document) * pairs.pairs / (pairs.pairs - 1)
     return float(score.sum()), own - float(cross[1:] @ slope), variance, pairs.pairs
-
-
-def _documents(statistics: LogStatistics, pairs: MovedPairs) -> NDArray[np.int64]:
-    """Return the rows of the statistics that `moved_pairs` chose."""
-    ranks = np.union1d(pairs.ranks, pairs.unclicked)
-    moved = np.count_nonzero(statistics.shown[:, ranks], axis=1) >= 2
-    return np.flatnonzero(moved & statistics.clicked[:, pairs.ranks].any(axis=1))
 
 
 def _log_relevance(
@@ -226,23 +212,10 @@ def _expected_clicks(sample: SampledImpressions, chosen: NDArray[np.bool_], rank
     return np.minimum(rate[sample.rank] * relevance[sample.document], 1.0)
 
 
-def _cells(sample: SampledImpressions, ranks: int, *, by_period: bool) -> NDArray[np.int64]:
-    """Number the documents at each rank (in each period), with gaps."""
-    key: NDArray[np.int64] = sample.document * ranks + sample.rank
-    if by_period:
-        key = key * (int(sample.period.max()) + 1) + sample.period
-    return compact(key)
-
-
 def _centred(values: NDArray[np.float64], cell: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean of each row's cell, and the value less that mean."""
     mean = (np.bincount(cell, values) / np.maximum(np.bincount(cell), 1))[cell]
     return mean, values - mean
-
-
-def _several(cell: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the row's cell has other rows."""
-    return (np.bincount(cell) > 1)[cell]
 
 
 def _permutation_variance(one: NDArray[np.float64], other: NDArray[np.float64], cell: NDArray[np.int64]) -> float:

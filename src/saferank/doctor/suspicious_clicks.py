@@ -1,4 +1,4 @@
-"""Clicks that no users make: rows or impressions without a click left out, bots, a few units with most of the log."""
+"""Clicks that users do not make: rows or impressions without a click are missing, bots, units with most of the log."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from saferank.doctor.sampled_impressions import SampledImpressions
+from saferank.doctor.log_arrays import SampledImpressions, codes
 from saferank.engine.types.log_statistics import LogStatistics
 
 SHORTEST = 3
@@ -40,13 +42,13 @@ class AllClicked:
 
 @dataclass(frozen=True)
 class Units:
-    """How interactions and clicks spread over users or sessions."""
+    """How interactions and clicks are distributed over users or sessions."""
 
     units: int
     largest: float
-    """Share of the interactions of the unit that has most."""
+    """Share of the interactions that the largest unit has."""
     clicks_of_top: float
-    """Share of the clicks of the hundredth of the units that clicks most."""
+    """Share of the clicks that come from the hundredth of the units that clicks most."""
 
     @property
     def heavy(self) -> bool:
@@ -80,43 +82,43 @@ class SuspiciousClicks:
 
 
 def suspicious_clicks(
-    statistics: LogStatistics,
-    without_click: int,
-    sample: SampledImpressions | None,
-    units: Units | None = None,
+    statistics: LogStatistics, patterns: pa.Table, sample: SampledImpressions | None
 ) -> SuspiciousClicks:
-    """Return what is odd about the clicks. `without_click`: interactions without any."""
-    shown, clicks = int(statistics.impressions.sum()), int(statistics.clicks.sum())
+    """Return what is odd about the clicks; `patterns` are those of the aggregated log."""
+    times, clicks = patterns["interactions"].to_numpy(), pc.list_value_length(patterns["clicked"]).to_numpy()
     per_rank = statistics.shown.sum(axis=0)
     interactions = max(statistics.total_interactions, 1)
+    bots = None
     if sample is None:
         # every list has a first rank; those that end early show less at lower ranks, never more
         gaps = max(interactions - int(per_rank[0]), int(np.diff(per_rank).max(initial=0)), 0) / interactions
         rates = statistics.clicked.sum(axis=0) / interactions
         expected = interactions * float(np.prod(1.0 - np.minimum(rates, 1.0)))
     else:
-        last = sample.rank[sample.offsets[1:] - 1] + 1
-        gaps = float((np.diff(sample.offsets) < last).mean())
-        rate = _rate(statistics, sample)
+        gaps = float((np.diff(sample.offsets) < sample.rank[sample.offsets[1:] - 1] + 1).mean())
+        place = sample.document, sample.rank
+        rate: NDArray[np.float64] = statistics.clicked[place] / np.maximum(statistics.shown[place], 1)
         expected = interactions * float(_products(sample, 1.0 - rate).mean())
+        bots = all_clicked(sample, rate)
+    has_units = patterns["unit"].null_count < len(patterns)
     return SuspiciousClicks(
-        every_row_clicked=clicks == shown,
+        every_row_clicked=int(statistics.clicks.sum()) == int(statistics.impressions.sum()),
         rows_missing=gaps,
-        without_click=without_click,
+        without_click=int(times[clicks == 0].sum()),
         without_click_expected=expected,
-        all_clicked=None if sample is None else all_clicked(sample, _rate(statistics, sample)),
-        units=units,
+        all_clicked=bots,
+        units=units_of(codes(patterns["unit"]), times, clicks.astype(np.int64)) if has_units else None,
     )
 
 
 def all_clicked(sample: SampledImpressions, rate: NDArray[np.float64]) -> AllClicked | None:
-    """Compare the impressions in which everything is clicked with what users make.
+    """Compare the impressions in which everything is clicked with those to be expected of users.
 
     Expected is the larger of two numbers, for each length L of a list: what independent clicks at the given rates
-    would make, and f(L-1)^2 / f(L-2), with f(m) the impressions with m clicks. The number of clicks of independent
-    ones is log-concave, so that f(L) is smaller than that by a factor of at least 2 (Newton's inequality), which
-    leaves room for users some of whom click more than others. Bots stand out where few users click on all but one: in
-    lists of three on which most is clicked they cannot be told from eager users. None if no list has three documents.
+    would give, and f(L-1)^2 / f(L-2), with f(m) the impressions with m clicks. The distribution of a sum of independent
+    clicks is log-concave, so f(L) is smaller than that by a factor of at least 2 (Newton's inequality), which leaves
+    room for users of whom some click more than others. Bots stand out where few users click on all but one: in lists
+    of three where most is clicked they look like eager users. None if no list has three documents.
     """
     lengths = np.diff(sample.offsets)
     clicks = sample.sums(sample.click).astype(np.int64)
@@ -138,7 +140,7 @@ def all_clicked(sample: SampledImpressions, rate: NDArray[np.float64]) -> AllCli
 
 
 def units_of(unit: NDArray[np.int64], interactions: NDArray[np.int64], clicks: NDArray[np.int64]) -> Units:
-    """Measure units from patterns: the unit, the interactions and the clicks of each; -1 where there is none."""
+    """Return the distribution over units, from the unit (-1 for none), interactions and clicks of each pattern."""
     known = unit >= 0
     per_unit = np.bincount(unit[known], interactions[known])
     clicked = np.sort(np.bincount(unit[known], (interactions * clicks)[known]))[::-1]
@@ -150,13 +152,6 @@ def units_of(unit: NDArray[np.int64], interactions: NDArray[np.int64], clicks: N
     )
 
 
-def _rate(statistics: LogStatistics, sample: SampledImpressions) -> NDArray[np.float64]:
-    """Return the click-through of each row's document at its rank."""
-    place = sample.document, sample.rank
-    rate: NDArray[np.float64] = statistics.clicked[place] / np.maximum(statistics.shown[place], 1)
-    return rate
-
-
 def _products(sample: SampledImpressions, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply the values of the rows of each impression."""
+    """Return the product of the values of each impression's rows."""
     return np.multiply.reduceat(values, sample.offsets[:-1])

@@ -88,11 +88,11 @@ def _by_inversion(state: Array, n: int, p: float) -> int:
 def _by_rejection(state: Array, n: int, p: float) -> int:
     trials = float(n)
     odds = p / (1.0 - p)
-    spread = math.sqrt(trials * p * (1.0 - p))
-    b = 1.15 + 2.53 * spread
+    deviation = math.sqrt(trials * p * (1.0 - p))
+    b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
     centre = trials * p + 0.5
-    alpha = (2.83 + 5.1 / b) * spread
+    alpha = (2.83 + 5.1 / b) * deviation
     mode = math.floor((trials + 1.0) * p)
     while True:
         u = next_random(state) - 0.5

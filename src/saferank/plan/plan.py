@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
+from saferank.plan.exploration_cost import CONFIDENCE
 from saferank.plan.needed_interactions import POWER
+from saferank.plan.randomisation import Kind
 
 GAINS = (0.02, 0.05, 0.10)
 RECOMMENDED_GAIN = 0.05
 AS_GOOD = 1.25
-"""A log that needs so many times as much is as good as the recommended one: such numbers are not more precise."""
-CONFIDENCE = 0.95
-"""Of what a way to randomise costs at most."""
-
+"""A log that needs up to this many times the interactions counts as good as the recommended one: the numbers are not
+more precise."""
 MOST_DAYS = 3650.0
 """Ten years: what takes longer is as good as never."""
-
-WayKind = Literal["as logged", "by score", "temperature", "swap"]
 
 
 @dataclass(frozen=True)
@@ -27,9 +24,9 @@ class Need:
 
     gain: float
     interactions: float
-    """Held-out interactions; infinite if no number of them would do, or the gain is out of reach."""
+    """Held-out interactions; infinite if no number of them is enough, or the gain is out of reach."""
     clip: float | None
-    """Largest weight of a click at which so few suffice; None for no clip."""
+    """Largest weight of a click at which so few are enough; None for no clip."""
     days_held_out: float | None
     """Days of the log's own traffic with the held-out share of the split; None if the log has no timestamps."""
     days_all: float | None
@@ -45,12 +42,19 @@ class Need:
         """Whether so much can be logged: a finite number of interactions, in ten years at most."""
         return math.isfinite(self.interactions) and (self.days_held_out is None or self.days_held_out <= MOST_DAYS)
 
+    @property
+    def in_words(self) -> str:
+        """How much has to be logged: `13 days`, or without timestamps `46,000 held-out interactions`."""
+        if self.days_held_out is None:
+            return f"{whole(self.interactions)} held-out interactions"
+        return days(self.days_held_out)
+
 
 @dataclass(frozen=True)
 class Way:
-    """One way to log: what it changes, what it costs, what it brings."""
+    """One way to log: what it changes, what it costs, and how soon it certifies."""
 
-    kind: WayKind
+    kind: Kind
     amount: float | None
     """The temperature, or the chance of a swap."""
     moved: float
@@ -71,6 +75,13 @@ class Way:
         if self.amount is None:
             return self.kind
         return f"T = {self.amount:g}" if self.kind == "temperature" else f"swap {self.amount:.0%}"
+
+    @property
+    def instruction(self) -> str:
+        """What to do, for the ways that vary rankings."""
+        if self.kind == "temperature":
+            return f"draw rankings with temperature {self.amount:g}"
+        return f"swap neighbouring ranks with chance {self.amount:.0%}"
 
     @property
     def random(self) -> bool:
@@ -101,112 +112,90 @@ class Plan:
     """Interactions per day; None if the log has no timestamps."""
     most_cost: float
     unreachable: tuple[float, ...]
-    """Gains that no ranking of these candidates reaches, as far as the log can tell."""
+    """Gains that no ranking of these candidates reaches, as far as the log shows."""
     ways: tuple[Way, ...]
     notes: tuple[str, ...]
     power: float = POWER
     cost_confidence: float = CONFIDENCE
 
     @property
+    def able(self) -> list[Way]:
+        """The random ways that certify 5% in a feasible time."""
+        return [way for way in self.ways if way.random and way.need(RECOMMENDED_GAIN).feasible]
+
+    @property
     def recommended(self) -> Way | None:
         """The random way within the accepted cost that certifies 5% soonest; None if there is none."""
-        fit = [
-            way
-            for way in self.ways
-            if way.random and way.relative_cost_at_most <= self.most_cost and way.need(RECOMMENDED_GAIN).feasible
-        ]
-        return min(fit, key=lambda way: (way.need(RECOMMENDED_GAIN).interactions, way.cost_at_most), default=None)
+        affordable = [way for way in self.able if way.relative_cost_at_most <= self.most_cost]
+        return min(
+            affordable, key=lambda way: (way.need(RECOMMENDED_GAIN).interactions, way.cost_at_most), default=None
+        )
 
 
 def recommendation(plan: Plan) -> str:
     """Return what to do, in a sentence or two."""
+    goal = f"a gain of {RECOMMENDED_GAIN:.0%}"
     if RECOMMENDED_GAIN in plan.unreachable:
         return (
-            f"No plan for a gain of {RECOMMENDED_GAIN:.0%}: as far as this log can tell, no ranking of these "
-            "candidates earns so many more clicks. Log more interactions, or add candidates."
+            f"No plan for {goal}: as far as this log shows, no ranking of these candidates earns that many more "
+            "clicks. Log more interactions, or add candidates."
         )
+    if not plan.able:
+        return f"None of the ways to randomise that were considered would certify {goal}."
     way = plan.recommended
     if way is None:
-        return _too_costly(plan)
-    need, cost = way.need(RECOMMENDED_GAIN), max(way.relative_cost_at_most, 0.0)
+        cheapest = min(plan.able, key=lambda way: way.relative_cost_at_most)
+        return (
+            f"No way to randomise certifies {goal} and costs at most {percent(plan.most_cost)} of the clicks. The "
+            f"cheapest that certifies it: {cheapest.instruction}, which takes "
+            f"{cheapest.need(RECOMMENDED_GAIN).in_words} and costs at most {cheapest.relative_cost_at_most:.2%} "
+            f"(estimate {cheapest.relative_cost:.2%}). Raise --most-cost to accept it."
+        )
+    need = way.need(RECOMMENDED_GAIN)
     logged = next(one for one in plan.ways if one.kind == "as logged").need(RECOMMENDED_GAIN)
-    if need.days_held_out is None or need.days_all is None:
-        took, elsewhere = f"{whole(need.interactions)} held-out interactions", ""
-        as_now = f"{whole(logged.interactions)} interactions"
-    else:
-        took, as_now = days(need.days_held_out), days(logged.days_held_out or 0.0)
-        elsewhere = f" ({days(need.days_all)} for a candidate made elsewhere, with the whole log held out)"
-    does_too = f" The log as it is varies enough: it takes {as_now} without any change."
-    return (
-        f"{_sentence(what_to_do(way))}: it costs at most {cost:.2%} of the clicks, and {took} of such a log would "
-        f"certify a gain of {RECOMMENDED_GAIN:.0%}{elsewhere}."
-    ) + (does_too if logged.interactions <= AS_GOOD * need.interactions else "")
-
-
-def _too_costly(plan: Plan) -> str:
-    able = [way for way in plan.ways if way.random and way.need(RECOMMENDED_GAIN).feasible]
-    goal = f"a gain of {RECOMMENDED_GAIN:.0%}"
-    if not able:
-        return f"No way to randomise that was considered would certify {goal}."
-    cheapest = min(able, key=lambda way: way.relative_cost_at_most)
-    need = cheapest.need(RECOMMENDED_GAIN)
-    took = f"{whole(need.interactions)} interactions" if need.days_held_out is None else days(need.days_held_out)
-    return (
-        f"No way to randomise certifies {goal} and costs at most {percent(plan.most_cost)} of the clicks. The cheapest "
-        f"that certifies it: {what_to_do(cheapest)}, which takes {took} and costs at most "
-        f"{cheapest.relative_cost_at_most:.2%} (estimate {cheapest.relative_cost:.2%}). Raise --most-cost to accept it."
+    text = (
+        f"{way.instruction[0].upper()}{way.instruction[1:]}: it costs at most {max(way.relative_cost_at_most, 0.0):.2%}"
+        f" of the clicks, and {need.in_words} of such a log would certify {goal}"
     )
-
-
-def what_to_do(way: Way) -> str:
-    """Return the way as an instruction."""
-    if way.kind == "temperature":
-        return f"draw rankings with temperature {way.amount:g}"
-    if way.kind == "swap":
-        return f"swap neighbouring ranks with chance {way.amount:.0%}"
-    return "go on as logged" if way.kind == "as logged" else "sort by score"
+    if need.days_all is not None:
+        text += f" ({days(need.days_all)} for a candidate made elsewhere, with the whole log held out)"
+    if logged.interactions <= AS_GOOD * need.interactions:
+        return f"{text}. The log as it is varies enough: it takes {logged.in_words} without any change."
+    return f"{text}."
 
 
 def assumptions(plan: Plan) -> tuple[str, ...]:
     """Return what the numbers rest on."""
     curve = ", ".join(f"{value:.2g}" for value in plan.examination)
     return (
-        f"Scores: {plan.scores_from}. Examination: {plan.examination_from} ({curve}); users are taken to be "
+        f"Scores: {plan.scores_from}. Examination: {plan.examination_from} ({curve}); users are assumed to be "
         "position-based.",
-        "To certify: a policy that is truly so much better, and moves as much as learned policies do, is proven "
+        "To certify: a policy that is truly that much better, and moves as much as learned policies do, is proven "
         f"better than the ranker of this log with {1 - plan.delta:.0%} confidence, {plan.power:.0%} of the time, at a "
         "single look (normal approximation: a guide to within a factor of a few, not a promise).",
         *(
-            f"A gain of {gain:.0%}: as far as the log can tell, no ranking of these candidates reaches it."
+            f"A gain of {gain:.0%}: as far as the log shows, no ranking of these candidates reaches it."
             for gain in plan.unreachable
         ),
         "Rankings that never vary leave the examination curve unchecked and are not recommended. Swaps show nothing "
-        f"from beyond rank {plan.cutoff}: they certify only policies that bring in little from there.",
+        f"from below rank {plan.cutoff}: they certify only policies that bring in little from there.",
     )
 
 
 def takes(need: Need) -> str:
-    """Return days (or interactions) as a table shows them: rounded up, at most two digits."""
+    """Return days (or interactions) as a table shows them: rounded up, to two digits."""
     if need.days_held_out is not None and MOST_DAYS < need.days_held_out < math.inf:
         return "> 10 years"
     return whole(need.taken)
 
 
 def days(value: float) -> str:
-    """Return a number of days as one reads it.
-
-    >>> days(0.3), days(12.2), days(1234.0)
-    ('less than 1 day', '13 days', '1,300 days')
-    """
+    """Return a number of days in words: `less than 1 day`, `13 days`, `1,300 days`."""
     return "less than 1 day" if value < 1 else f"{whole(value)} day{'s' if value > 1 else ''}"
 
 
 def whole(value: float) -> str:
-    """Return a number rounded up, to two digits from 100 on: a plan is not more precise.
-
-    >>> whole(12.2), whole(45678.0), whole(float("inf"))
-    ('13', '46,000', 'never')
-    """
+    """Return a number rounded up, to two digits from 100 on: `13`, `46,000`; `never` if it is infinite."""
     if math.isinf(value):
         return "never"
     if value < 100:
@@ -216,15 +205,7 @@ def whole(value: float) -> str:
 
 
 def percent(share: float, digits: int | None = None) -> str:
-    """Return a share in percent, with so many digits, or no needless ones.
-
-    >>> percent(0.01), percent(0.005), percent(-1e-9, 2)
-    ('1%', '0.5%', '0.00%')
-    """
+    """Return a share in percent, with so many digits, or as few as it has: `0.5%`; never `-0.00%`."""
     if digits is None:
         return f"{100 * share:g}%"
     return f"{round(100 * share, digits) + 0.0:.{digits}f}%"
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]

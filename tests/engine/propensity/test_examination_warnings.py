@@ -42,17 +42,10 @@ def test_nothing_moved() -> None:
             "and clicked at each, connects them with rank 1.",
         )
         assert not estimate.complete
-        with pytest.raises(
-            DataError, match=r"does not tell how often ranks 2-3 are looked at: .*--examination if you know it"
-        ):
+        with pytest.raises(DataError, match="ranks 2-3 are examined"):
             estimate.probabilities()
-
-
-def test_no_click_at_all() -> None:
-    log = by_hand([[3, 2], [2, 3]], [[0, 0], [0, 0]])
-    for estimate in estimate_by_both(log, np.random.default_rng(0)):
-        np.testing.assert_array_equal(np.isnan(estimate.curve), [False, True])
-        assert "any rank but the first cannot be estimated" in estimate.warnings[0]
+    for estimate in estimate_by_both(by_hand([[3, 2], [2, 3]], [[0, 0], [0, 0]]), np.random.default_rng(0)):
+        np.testing.assert_array_equal(np.isnan(estimate.curve), [False, True])  # no click at all
 
 
 def test_ranks_in_two_groups() -> None:
@@ -62,10 +55,8 @@ def test_ranks_in_two_groups() -> None:
     estimate = estimate_examination(by_hand(shown, clicked, 30), np.random.default_rng(0))
     np.testing.assert_array_equal(np.isnan(estimate.curve), [False, False, True, True])
     assert 0 < estimate.curve[1] < 1
-    assert estimate.warnings == (
-        "examination of ranks 3-4 cannot be estimated: no chain of documents, shown at several ranks and clicked at "
-        "each, connects them with rank 1.",
-    )
+    assert len(estimate.warnings) == 1
+    assert "ranks 3-4" in estimate.warnings[0]
     np.testing.assert_array_equal(estimate.interventions, [60, 60, 60, 60])
 
 
@@ -80,14 +71,6 @@ def test_clicks_on_one_side_only_are_no_comparison() -> None:
     assert estimate.complete
 
 
-def test_one_rank_apart() -> None:
-    log = by_hand([[5, 5, 0], [5, 5, 0], [0, 0, 9]], [[3, 1, 0], [2, 1, 0], [0, 0, 4]], 30)
-    assert estimate_examination(log, np.random.default_rng(0)).warnings == (
-        "examination of rank 3 cannot be estimated: no chain of documents, shown at several ranks and clicked at both, "
-        "connects it with rank 1.",
-    )
-
-
 def test_a_rank_without_a_click_has_an_upper_end() -> None:
     """Ranks 1 and 2 tell of a relevance of 0.4; 40 impressions a query at rank 3 would have had 16 clicks."""
     log = by_hand([[100, 100, 40]], [[40, 20, 0]], 30)
@@ -95,8 +78,11 @@ def test_a_rank_without_a_click_has_an_upper_end() -> None:
         np.testing.assert_allclose(estimate.curve, [1, 0.5, 0], atol=1e-4)
         assert estimate.low[2] == 0
         np.testing.assert_allclose(estimate.high[2], -np.log(0.025) / (30 * 16), rtol=1e-4)
-        assert "no document that moved was clicked at rank 3: only an upper end is known there." in estimate.warnings
-        with pytest.raises(DataError, match="how often rank 3 is looked at"):
+        assert (
+            "no document shown at several ranks was clicked at rank 3: only an upper limit is known there."
+            in estimate.warnings
+        )
+        with pytest.raises(DataError, match="rank 3 is examined"):
             estimate.probabilities()
 
 
@@ -106,8 +92,8 @@ def test_few_interventions_and_few_queries_are_told() -> None:
     assert np.isnan(estimate.low[1])
     assert estimate.warnings == (
         "few documents were shown at rank 2 and at other ranks, and clicked (2 at the fewest, 50 are wanted).",
-        "only 1 query has documents that moved and were clicked: intervals from fewer than 20 are too narrow or "
-        "missing.",
+        "only 1 query has documents that were shown at several ranks and clicked: intervals from fewer than 20 are too "
+        "narrow or missing.",
     )
     rng = np.random.default_rng(0)
     rough = simulate(np.zeros(60), 3 * np.arange(21), np.full(60, 0.3), [1.0, 0.5], 60, rng)
@@ -134,8 +120,8 @@ def test_contradiction() -> None:
     )
     text = disagreement(harvested, made_up([1, 0.6, 0.3, 0.4], 1.05, method="em", clicks=2.24))
     assert text is not None
-    assert text.startswith("harvesting and EM contradict each other at ranks 2, 4 (rank 4: 0.20 and 0.40): with 2.2 cl")
-    assert text.endswith("EM is known to be off; trust harvesting.")
+    assert "ranks 2, 4 (rank 4: 0.20 and 0.40)" in text
+    assert text.endswith("trust harvesting.")
 
 
 def test_tiny_logs_of_every_kind_give_numbers_or_warnings() -> None:
@@ -151,7 +137,7 @@ def test_tiny_logs_of_every_kind_give_numbers_or_warnings() -> None:
         for estimate in both:
             inside = (estimate.low <= estimate.curve * 1.5) & (estimate.curve <= estimate.high * 1.5)
             assert np.all(inside | np.isnan(estimate.low) | np.isnan(estimate.curve))
-            told = ("cannot be estimated", "no document that moved was clicked")
+            told = ("cannot be estimated", "only an upper limit")
             assert estimate.complete or any(text in estimate.warnings[0] for text in told)
             assert np.all(estimate.curve[np.isfinite(estimate.curve)] >= 0)
 

@@ -1,4 +1,4 @@
-"""The examination curve as a user gives it: the chance that each rank is looked at."""
+"""The examination curve as a user gives it: the chance that each rank is examined."""
 
 from __future__ import annotations
 
@@ -20,11 +20,17 @@ def inverse_rank(cutoff: int = 5, power: float = 2.0) -> NDArray[np.float64]:
     return np.arange(1, cutoff + 1, dtype=np.float64) ** -float(power)
 
 
+def total_examination(lengths: NDArray[np.int64], examination: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Z of each query: the sum of the examination over the ranks that a list of its length fills."""
+    total: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(examination)])[np.minimum(lengths, len(examination))]
+    return total
+
+
 def parse_examination(text: str, cutoff: int | None = None) -> NDArray[np.float64]:
     """Examination as a user writes it: `inverse-rank:POWER`, or one probability per rank: `1,0.5,0.3`.
 
-    The power has no default: a curve is given by someone who knows it, or estimated from the log. A list says how many
-    ranks there are, and a cutoff must agree with it; for `inverse-rank` it is 5 unless given.
+    The power has no default: a curve is given by someone who knows it, or estimated from the log. The length of a list
+    must agree with the cutoff; for `inverse-rank` the cutoff is 5 unless given.
     """
     kind, _, power = text.partition(":")
     if kind == "inverse-rank" and not power:

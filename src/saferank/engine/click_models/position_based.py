@@ -1,4 +1,4 @@
-"""The position-based click model: a document is clicked if its rank is looked at and it is found relevant."""
+"""The position-based click model: a document is clicked if its rank is examined and it is found relevant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PositionBasedModel:
     """
 
     examination: NDArray[np.float64] = field(default_factory=inverse_rank)
-    """P(E = 1 | k), one a rank."""
+    """P(E = 1 | k), one per rank."""
     relevance_slope: float = 0.025
     relevance_noise: float = 0.2
 

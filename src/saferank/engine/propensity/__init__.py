@@ -1,1 +1,1 @@
-"""Propensities: how likely what was shown was to be looked at."""
+"""Propensities: how likely it was that what was shown was also examined."""

@@ -1,0 +1,227 @@
+"""Findings about what a verdict assumes: examination, how users click, and what changed over time or by user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import numpy as np
+
+from saferank.doctor.health import Finding, Health, blocking
+
+FEW_REPEATS = 0.2
+"""Share of what was shown in queries that a user issued twice, below which rankings by user cannot be found."""
+ABOVE_ONE, ABOVE_ONE_ERRORS = 1.1, 3.3
+"""A rank is examined more often than rank 1 if by more than a tenth, and by so many standard errors."""
+BLOCKING_BOTS = 0.015
+"""Share of impressions in which everything is clicked from which no verdict is given, so that bots of 2% hardly ever
+pass: they flatten the curve and hide differences by about as much as their share of the clicks, which is several times
+that of the impressions."""
+MANY_GAPS = 0.05
+"""Share of impressions whose positions have gaps from which it is reported."""
+
+RANDOMISE = (
+    "Swap neighbouring ranks at random now and then, or draw rankings from scores and keep their probabilities "
+    "(`saferank rank`)."
+)
+RANDOMISE_WITHIN = "Draw rankings at random within the day, so that documents are seen at several ranks on one day."
+
+
+def examination_finding(health: Health) -> Finding:
+    """Return whether the curve is known: estimated from the log, or given and checked."""
+    if health.given is not None:
+        return _given(health)
+    harvested = health.harvested
+    if health.within_periods and (not harvested.complete or health.check.wide):
+        text = "The ranker changes over time; whether demand does is unknown, as documents do not return to a rank."
+        if health.demand.significant:
+            text = "Demand changes over time, and the ranker changes with it."
+        text += " So examination must be estimated within periods, and rankings vary too little within them."
+        return blocking("ranker-follows-demand", text, RANDOMISE_WITHIN)
+    doubts = " ".join(map(_capitalised, harvested.warnings))
+    if not harvested.complete:
+        remedy = f"{RANDOMISE} If you know the curve, give --examination."
+        return blocking("examination-incomplete", _capitalised(harvested.warnings[0]), remedy)
+    text = "Position bias can be estimated from this log"
+    rate = health.click_rate
+    if health.cutoff > 1 and rate[0] > 0:
+        text += (
+            f": rank {health.cutoff} is examined {harvested.curve[-1]:.2f} times as often as rank 1 (and clicked "
+            f"{rate[-1] / rate[0]:.2f} times as often)"
+        )
+    if health.within_periods:
+        text += ", by comparing within periods"
+    curve, error = health.check.curve, health.check.error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        above = (curve > ABOVE_ONE) & (np.log(curve) > ABOVE_ONE_ERRORS * error)
+    if above.any():
+        highest = int(np.argmax(np.where(above, curve, 0.0)))
+        text += f". Rank {highest + 1} is examined more often than rank 1, which is unusual for a list"
+    if doubts:
+        remedy = "Give --examination if you know it."
+        return Finding("caution", f"{text}, with doubts. {doubts}", remedy, code="examination-estimated")
+    if above.any():
+        remedy = "Check that positions count from the top, and that all rows are logged."
+        return Finding("caution", f"{text}.", remedy, code="examination-above-1")
+    return Finding("good", f"{text}.", code="examination-estimated")
+
+
+def _given(health: Health) -> Finding:
+    given, check = health.given, health.check
+    assert given is not None
+    if given[0] == 0:
+        text = "The given examination says that rank 1 is never examined."
+        return blocking("examination-contradicted", text, "Check --examination.")
+    if check.status == "agrees":
+        text = f"The given examination agrees with the log ({check.documents:,} documents shown at several ranks)."
+        return Finding("good", text, code="examination-agrees")
+    rank = check.worst_rank
+    assert rank is not None
+    if check.status == "contradicted":
+        text = f"The log contradicts the given examination: rank {rank + 1} is given as {given[rank] / given[0]:.2f}"
+        if np.isfinite(check.curve[rank]):
+            low, high = check.curve[rank] * np.exp([-1.96 * check.error[rank], 1.96 * check.error[rank]])
+            text += f" of rank 1, and estimated as {check.curve[rank]:.2f} ({low:.2f} to {high:.2f})."
+        else:
+            text += ", and was clicked."
+        return blocking("examination-contradicted", text, "Leave --examination out, or find out why they differ.")
+    text = "The given examination cannot be checked: "
+    if health.within_periods:
+        text += "demand and ranker changed together, and within a period "
+    if not np.isfinite(check.error).all():
+        text += "documents hardly changed ranks."
+    else:
+        text += f"there are too few clicks to estimate how often rank {rank + 1} is examined."
+    return blocking("examination-unchecked", text, RANDOMISE_WITHIN if health.within_periods else RANDOMISE)
+
+
+def click_findings(health: Health) -> Iterator[Finding]:
+    """Yield what supports and what contradicts users who click as the verdict assumes."""
+    yield _position_based(health)
+    odd, bots, units = health.suspicious, health.suspicious.all_clicked, health.suspicious.units
+    if bots is not None and bots.significant:
+        blocks = bots.share >= BLOCKING_BOTS
+        text = (
+            f"In {bots.found / bots.impressions:.1%} of the impressions everything is clicked, where users would do so "
+            f"in {bots.expected / bots.impressions:.1%}: bots, or an error in the log."
+        )
+        remedy = "Leave out the clicks of bots and tests."
+        yield Finding("bad" if blocks else "caution", text, remedy, code="bots", blocks=blocks)
+    if units is not None and units.heavy:
+        text = (
+            f"A few of the {units.units:,} units have much of the log: the largest has {units.largest:.1%} of the "
+            f"interactions, the top hundredth {units.clicks_of_top:.0%} of the clicks."
+        )
+        yield Finding("caution", text, "Find out whether they are users.", code="heavy-units")
+    if odd.rows_missing > MANY_GAPS:
+        text = f"{odd.rows_missing:.0%} of the impressions have a rank without a row above their last one."
+        yield Finding("caution", text, "Log all rows, or number positions without gaps.", code="gaps-in-positions")
+
+
+def _position_based(health: Health) -> Finding:
+    tests = health.position_based
+    if not tests.holds:
+        signs = []
+        if tests.context.significant:
+            less = "less" if tests.context.size < 0 else "more"
+            signs.append(
+                f"a document is clicked {abs(tests.context.size):.0%} {less} often per expected click above it"
+            )
+        if tests.users_stop:
+            signs.append(f"two clicks in an impression are {-tests.stop.size:.0%} rarer than independent ones would be")
+        if tests.trust.significant:
+            steeper = "faster" if tests.trust.size > 0 else "more slowly"
+            signs.append(f"clicks on poor documents fall {steeper} with rank than those on good ones")
+        text = (
+            f"Clicks depend on more than rank and document: {'; '.join(signs)}. Users may not be position-based, or "
+            "rankings may depend on the user or the time."
+        )
+        remedy = "No verdict that assumes position-based clicks holds here: compare the rankers in an A/B test."
+        return blocking("not-position-based", text, remedy)
+    if not np.isfinite([tests.context.error, tests.trust.error]).any():
+        text = "Whether clicks depend on position and relevance alone is unknown: documents hardly change ranks."
+        return Finding("caution", text, "Vary rankings at random.", code="position-based-unchecked")
+    if not np.isfinite(tests.stop.error):
+        text = "Whether users stop after a click is unknown: the statistics hold no single impressions."
+        return Finding("caution", text, "Aggregate the log again.", code="position-based-unchecked")
+    text = "Nothing contradicts users who click by position and relevance alone."
+    if tests.stop.significant and tests.stop.size > 0:
+        text += " Clicks occur together more often than independent ones, as users differ; that does no harm."
+    return Finding("good", text, code="position-based")
+
+
+def time_findings(health: Health) -> Iterator[Finding]:
+    """Yield what changed over the periods of the log."""
+    demand, ranker, periods = health.demand, health.ranker, _periods(health)
+    if not health.periods:
+        text = "Without timestamps, whether demand or the ranker changed cannot be checked."
+        yield Finding("caution", text, "Log a timestamp for each impression.", code="no-timestamps")
+        return
+    if ranker.significant:
+        text = (
+            f"The ranker changed over time, most {_from(health, ranker.boundary)}: two interactions of a query agree "
+            f"on the document at a rank less often if they are of different {periods}, by {100 * ranker.size:.0f} "
+            "percentage points."
+        )
+        remedy = "Use the part of the log after the change, if the ranker before it is no longer used."
+        yield Finding("caution", text, remedy, code="ranker-moved")
+    if demand.significant:
+        text = (
+            f"Demand changed over time, most {_from(health, demand.boundary)}: click-through of a document at a rank "
+            f"varies by about {demand.size:.0%} between {periods}."
+        )
+        remedy = "A verdict holds for the time of the log; decide again when demand has changed."
+        yield Finding("caution", text, remedy, code="demand-drifts")
+    if not (demand.significant or ranker.significant) and len(health.periods) > 1:
+        text = f"No change of demand or ranker was found over {len(health.periods)} {periods}."
+        yield Finding("good", text, code="steady")
+
+
+def _from(health: Health, boundary: int | None) -> str:
+    """Name the moment of a change: `from 2026-03-06 on`."""
+    if boundary is None or boundary >= len(health.periods):
+        return "in between"
+    first = health.periods[boundary][0]
+    try:
+        moment = datetime.fromisoformat(first)
+    except ValueError:
+        return f"from {first} on"
+    return f"from {moment:%Y-%m-%d} on" if _periods(health) == "days" else f"from {moment:%Y-%m-%d %H:%M} on"
+
+
+def _periods(health: Health) -> str:
+    """Name the periods: `days`, or `hours` of a short log."""
+    try:
+        first, last = (datetime.fromisoformat(health.periods[place][0]) for place in (0, -1))
+    except (ValueError, IndexError):
+        return "periods"
+    each = (last - first).total_seconds() / max(len(health.periods) - 1, 1)
+    return "hours" if each < 12 * 3600 else "days" if each < 36 * 3600 else "periods"
+
+
+def personalised_findings(health: Health) -> Iterator[Finding]:
+    """Yield whether rankings depend on the user, unless that was checked and they do not."""
+    found = health.personalised
+    if found.significant:
+        text = (
+            "Rankings depend on the user: two interactions of a query agree on the document at a rank more often if "
+            f"they are of the same user, by {100 * found.size:.0f} percentage points. If rankings follow the user's "
+            "taste, clicks do not show how good a document is for others."
+        )
+        remedy = (
+            "Make the group that rankings depend on part of query_id. If rankings were drawn at random per user, say "
+            "so (certify --random-per-unit)."
+        )
+        yield blocking("personalised", text, remedy)
+    elif found.repeated < FEW_REPEATS:
+        why = "users seldom repeat a query" if found.repeated > 0 else "the log has no users (--unit)"
+        text = (
+            f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. No verdict holds "
+            "if they do."
+        )
+        remedy = "In that case, make what they depend on part of query_id."
+        yield Finding("caution", text, remedy, code="personalised-unchecked")
+
+
+def _capitalised(text: str) -> str:
+    return text[0].upper() + text[1:]
