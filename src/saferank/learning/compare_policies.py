@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.click_models.examination import total_examination
 from saferank.engine.objectives.exposure_crm import exposure_crm
 from saferank.learning.methods import LoggedPart
 
@@ -48,9 +49,8 @@ def compare(
         log, logging_exposure, part.examination, delta=part.risk.delta, constant=part.risk.constant, floor=0.0
     )
     issued = log.interactions[log.query_of_document] / log.total_interactions
-    ranks = np.minimum(np.diff(log.offsets), len(part.examination))
-    total_examination = np.cumsum(part.examination)[ranks - 1][log.query_of_document]
-    ratio = exposure / np.where(total_examination > 0, total_examination, np.inf) / logging_exposure
+    total = total_examination(np.diff(log.offsets), part.examination)[log.query_of_document]
+    ratio = exposure / np.where(total > 0, total, np.inf) / logging_exposure
     seen = issued * exposure
     sums = objective.sums(exposure)
     return ComparedPolicy(
