@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,11 +52,11 @@ def compare(
     total_examination = np.cumsum(part.examination)[ranks - 1][log.query_of_document]
     ratio = exposure / np.where(total_examination > 0, total_examination, np.inf) / logging_exposure
     seen = issued * exposure
-    estimate = objective.estimate(exposure)
+    sums = objective.sums(exposure)
     return ComparedPolicy(
         name=name,
-        estimate=estimate,
-        lower_bound=estimate - math.sqrt(objective.squared_risk(exposure)),
+        estimate=float(sums[0]),
+        lower_bound=objective.value(sums),
         divergence=float(seen @ ratio),
         never_shown=float(seen[~ever_shown].sum() / max(seen.sum(), 1e-300)),
     )

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from saferank.engine.errors import UsageError
-from saferank.engine.objectives.objective import Objective, root_slope
+from saferank.engine.objectives.objective import Objective
 from saferank.engine.types.ranking_data import RankingData, flat_rows
 from saferank.learning.settings import TrainingSettings
 
@@ -72,7 +72,9 @@ def fit(
         while len(history) < settings.epochs and len(history) - best_epoch < settings.patience:
             problem.climb(scorer, optimizer, rng, settings)
             value = judge.value(scorer) if judge is not None else float(len(history))
-            history.append(Epoch(len(history) + 1, problem.estimate, problem.risk, value))
+            sums = problem.sums
+            risk = float(sums[0]) - objective.value(sums)
+            history.append(Epoch(len(history) + 1, float(sums[0]), risk, value))
             if value > best_value:
                 best_epoch, best_value, best = len(history), value, _copied(scorer)
             if progress is not None:
@@ -83,31 +85,27 @@ def fit(
 
 
 class _Problem:
-    """An objective on its data: steps on mini-batches, and both of its sums as last seen on each query."""
+    """An objective on its data: steps on mini-batches, and the terms of its sums as last seen on each query."""
 
     def __init__(self, data: RankingData, objective: Objective) -> None:
         if not np.array_equal(data.offsets, objective.offsets):
             raise UsageError("the objective was made from a log of other queries or documents than the features.")
         self.data, self.objective, self.active = data, objective, objective.active
-        self.estimates, self.squared = np.zeros(data.queries), np.zeros(data.queries)
+        self.terms = np.zeros((2, data.queries))
 
     @property
-    def estimate(self) -> float:
-        """The linear part of the value, each query as last seen."""
-        return float(self.estimates.sum())
-
-    @property
-    def risk(self) -> float:
-        """The root in the value, each query as last seen."""
-        return math.sqrt(self.squared.sum())
+    def sums(self) -> Array:
+        """What the value is made of, each query as last seen."""
+        sums: Array = self.terms.sum(axis=1)
+        return sums
 
     def value(self, scorer: torch.nn.Module) -> float:
         """Return the value of the objective at the scorer's parameters."""
         self.evaluate(scorer)
-        return self.estimate - self.risk
+        return self.objective.value(self.sums)
 
     def evaluate(self, scorer: torch.nn.Module) -> None:
-        """Evaluate both sums on every query, without a step."""
+        """Evaluate the terms of every query, without a step."""
         with torch.no_grad():
             for queries in np.array_split(self.active, max(1, len(self.active) // 512)):
                 self._view(self._scores(scorer, queries).numpy(), queries)
@@ -126,7 +124,7 @@ class _Problem:
                 scores = self._scores(scorer, queries)
                 values = scores.detach().numpy()
                 x = self._view(values, queries)
-                slope = self.objective.score_slope(values, x, root_slope(float(self.squared.sum())), queries)
+                slope = self.objective.pull_back(values, x, self.objective.slope(x, self.sums, queries), queries)
                 gradient = torch.from_numpy((slope * (-len(self.active) / len(queries))).astype(np.float32))
                 optimizer.zero_grad()
                 scores.backward(gradient)  # type: ignore[no-untyped-call]
@@ -138,7 +136,7 @@ class _Problem:
 
     def _view(self, scores: Array, queries: Array) -> Array:
         x = self.objective.view(scores, queries)
-        self.estimates[queries], self.squared[queries] = self.objective.per_query(x, queries)
+        self.terms[:, queries] = self.objective.terms(x, queries)
         return x
 
 

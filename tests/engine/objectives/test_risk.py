@@ -33,7 +33,7 @@ def one_interaction(documents: int, cutoff: int) -> LogStatistics:
 def bound_on_second_moment(rho: Array, rho_0: Array, examination: Array, constant: Constant) -> float:
     """The squared risk of one interaction; delta = 1/2 makes the factor (1 - delta) / delta 1."""
     log = one_interaction(len(rho), len(examination))
-    return exposure_crm(log, rho_0, examination, delta=0.5, constant=constant, floor=0.0).squared_risk(rho)
+    return float(exposure_crm(log, rho_0, examination, delta=0.5, constant=constant, floor=0.0).sums(rho)[1])
 
 
 def exposure_under(policy: Policy, examination: Array, documents: int) -> Array:
@@ -96,7 +96,7 @@ def test_the_proven_risk_is_never_below_the_papers(case: Case) -> None:
     for scores in (case.scores, case.logging_scores, 5 * case.scores):
         rho = exposure_of(scores)
         paper, proven = (
-            exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, constant=constant).squared_risk(rho)
+            exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, constant=constant).sums(rho)[1]
             for constant in ("paper", "proven")
         )
         assert paper <= proven <= 2.9 * paper
@@ -118,7 +118,7 @@ def test_the_logging_policy_itself_has_a_divergence_of_one(case: Case) -> None:
     """rho = rho_0: Z d2 is each query's own Z, 1 for one document, 1.6 for two, 1.9 for more."""
     risk = exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, delta=0.5, constant="paper", floor=1e-9)
     own = np.array([1.9, 1.0, 1.9, 1.9, 1.9, 1.6]) @ case.statistics.interactions / len(case.log)
-    assert risk.squared_risk(case.flat_rho_0) == pytest.approx(own / len(case.log))
+    assert risk.sums(case.flat_rho_0)[1] == pytest.approx(own / len(case.log))
 
 
 def test_the_floor_takes_the_place_of_smaller_logging_exposure(case: Case) -> None:
@@ -178,8 +178,7 @@ def test_delta_out_of_range(case: Case, delta: float) -> None:
 def test_a_smaller_delta_is_a_larger_risk_by_the_root_of_the_odds(case: Case) -> None:
     rho = exposure_of(case.scores)
     squared = [
-        exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, delta=delta).squared_risk(rho)
-        for delta in (0.5, 0.01)
+        exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, delta=delta).sums(rho)[1] for delta in (0.5, 0.01)
     ]
     assert squared[1] == pytest.approx(99 * squared[0])
 

@@ -24,8 +24,8 @@ class Objective(ABC):
 
     Each row i belongs to one query, and x_i is what the policy does there: the exposure of a document
     (`ExposureObjective`), or the probability of a logged ranking (`ActionObjective`). A method of this package is a
-    choice of rows, rewards and risk weights, one file each. Both sums go over queries, so a mini-batch of queries
-    gives an unbiased part of either.
+    choice of rows, rewards and risk weights, one file each; one of another form overrides `terms`, `value` and
+    `slope`. The sums go over queries, so a mini-batch of queries gives an unbiased part of each.
     """
 
     offsets: NDArray[np.int64]
@@ -55,45 +55,44 @@ class Objective(ABC):
         before = np.concatenate([[0], np.cumsum(counts)])
         return np.flatnonzero(np.diff(before[self.row_offsets]) > 0)
 
-    def per_query(self, x: Array, queries: Array) -> tuple[Array, Array]:
-        """Return each given query's part of the estimate, and of the squared risk."""
+    def terms(self, x: Array, queries: Array) -> Array:
+        """Return each given query's part of the two sums that the value is made of: (2, queries).
+
+        Here the estimate and the squared risk; a ratio would have its numerator and its denominator.
+        """
         rows = flat_rows(self.row_offsets, queries)
         lengths = np.diff(self.row_offsets)[queries]
-        estimates = query_sums(self.reward[rows] * x, lengths)
-        if self.risk_weight is None:
-            return estimates, np.zeros(len(queries))
-        return estimates, query_sums(self.risk_weight[rows] * np.square(x, dtype=np.float64), lengths)
+        parts = np.zeros((2, len(queries)))
+        parts[0] = query_sums(self.reward[rows] * x, lengths)
+        if self.risk_weight is not None:
+            parts[1] = query_sums(self.risk_weight[rows] * np.square(x, dtype=np.float64), lengths)
+        return parts
 
-    def estimate(self, x: Array) -> float:
-        """Return the linear part, over all rows."""
-        return float(self.reward @ x)
+    def value(self, sums: Array) -> float:
+        """Return the value, given the sums of `terms` over all queries."""
+        return float(sums[0] - math.sqrt(sums[1]))
 
-    def squared_risk(self, x: Array) -> float:
-        """Return the sum under the root, over all rows."""
-        return 0.0 if self.risk_weight is None else float(self.risk_weight @ np.square(x, dtype=np.float64))
+    def slope(self, x: Array, sums: Array, queries: Array) -> Array:
+        """Return d value / d x of the given queries' rows, the value being linearised at `sums`.
 
-    def value(self, x: Array) -> float:
-        """Return the value, over all rows."""
-        return self.estimate(x) - math.sqrt(self.squared_risk(x))
-
-    def slope(self, x: Array, root_slope: float, queries: Array) -> Array:
-        """Return d value / d x of the given queries' rows, the root replaced by `root_slope` times its argument.
-
-        sqrt(A) = min over lam > 0 of lam A + 1 / (4 lam), attained at lam = 1 / (2 sqrt(A)): with lam held, the
-        objective is a plain sum over queries, and a mini-batch's part of it is unbiased.
+        d value = d estimate - d(squared risk) / (2 risk). With the sums held, that is a plain sum over queries, and a
+        mini-batch's part of it is unbiased.
         """
         rows = flat_rows(self.row_offsets, queries)
         slope: Array = self.reward[rows]
-        return slope if self.risk_weight is None else slope - 2.0 * root_slope * self.risk_weight[rows] * x
+        if self.risk_weight is None or sums[1] <= 0:
+            return slope
+        return slope - self.risk_weight[rows] * x / math.sqrt(sums[1])
 
-    def score_slope(self, scores: Array, x: Array, root_slope: float, queries: Array) -> Array:
-        """Return d value / d scores of the given queries' documents, with the root as in `slope`."""
-        return self.pull_back(scores, x, self.slope(x, root_slope, queries), queries)
+    def sums(self, x: Array) -> Array:
+        """Return the sums over all queries, given x of all rows."""
+        sums: Array = self.terms(x, np.arange(len(self.offsets) - 1)).sum(axis=1)
+        return sums
 
     def value_and_row_slope(self, x: Array) -> tuple[float, Array]:
         """Return the value and its derivative with respect to every x_i."""
-        queries = np.arange(len(self.offsets) - 1)
-        return self.value(x), self.slope(x, root_slope(self.squared_risk(x)), queries)
+        sums = self.sums(x)
+        return self.value(sums), self.slope(x, sums, np.arange(len(self.offsets) - 1))
 
     def value_and_slope(self, scores: Array) -> tuple[float, Array]:
         """Return the value and its derivative with respect to every score."""
@@ -101,8 +100,3 @@ class Objective(ABC):
         x = self.view(scores, queries)
         value, slope = self.value_and_row_slope(x)
         return value, self.pull_back(scores, x, slope, queries)
-
-
-def root_slope(squared_risk: float) -> float:
-    """d sqrt(A) / d A = 1 / (2 sqrt(A)); 0 where there is no risk."""
-    return 0.5 / math.sqrt(squared_risk) if squared_risk > 0 else 0.0

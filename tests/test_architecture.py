@@ -1,0 +1,27 @@
+"""What docs/architecture.md promises about the house."""
+
+from pathlib import Path
+
+from saferank.learning.methods import METHODS
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src/saferank"
+PAGE = (ROOT / "docs/architecture.md").read_text()
+
+
+def test_the_engine_is_an_afternoons_reading() -> None:
+    assert sum(len(file.read_text().splitlines()) for file in (SOURCE / "engine").rglob("*.py")) <= 5_000
+
+
+def test_every_method_is_in_the_table() -> None:
+    for method in METHODS.values():
+        assert f"| `{method.name}` | {method.description} | {method.needs} |" in PAGE
+
+
+def test_every_room_and_every_file_named_is_there() -> None:
+    rooms = [folder.name for folder in SOURCE.iterdir() if (folder / "__init__.py").exists()]
+    assert [room for room in rooms if room not in PAGE] == []
+    words = {word.strip("`,.:;()") for word in PAGE.split()}
+    named = [word for word in words if word.endswith(".py") and "/" in word and not word.startswith("tests/")]
+    assert len(named) > 20
+    assert [name for name in named if not (SOURCE / name).exists()] == []
