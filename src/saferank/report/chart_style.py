@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 if TYPE_CHECKING:
     import altair as alt
 
-    Figure = TypeVar("Figure", alt.LayerChart, alt.HConcatChart, alt.VConcatChart)
+    Drawn = TypeVar("Drawn", bound=alt.LayerChart | alt.HConcatChart | alt.VConcatChart)
 
 INK = "currentColor"
 BLUE, ORANGE, GREEN, GREY, RED = "#2f8fd8", "#e08214", "#23a36b", "#8a8f98", "#d9534f"
@@ -65,7 +65,7 @@ def chart_svg(chart: alt.Chart | alt.LayerChart, name: str, label: str) -> Marku
     return Markup(svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1))
 
 
-def on_white(figure: Figure) -> Figure:
+def on_white(figure: Drawn) -> Drawn:
     """The figure with a white ground and one legend at the bottom, to be saved by itself."""
     import altair as alt
 

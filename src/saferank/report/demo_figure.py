@@ -39,4 +39,4 @@ def demo_figure(production: float, results: dict[tuple[str, int], float]) -> alt
     name = line.mark_text(align="left", dx=4, dy=-8, fontSize=13, color=INK_ON_WHITE).encode(
         x=alt.value(0), text=alt.value("production ranker")
     )
-    return on_white(alt.layer(stems, rule, points, labels, name).properties(width=560, height=320))
+    return on_white(alt.LayerChart(layer=[stems, rule, points, labels, name], width=560, height=320))

@@ -97,10 +97,14 @@ def _sections(report: Report) -> Iterator[str]:
     """Names of the sections that have data, in the order of the page."""
     manifest, certificate = report.manifest, report.certificate
     if certificate is not None:
-        data = {"bounds": certificate.bounds, "curves": certificate.other_curves}
-        data |= {"watch": certificate.inputs.get("looks"), "segments": certificate.segments}
-        data |= {"traffic": certificate.traffic}
-        yield "improvement"
+        data: dict[str, Any] = {
+            "improvement": True,
+            "bounds": certificate.bounds,
+            "curves": certificate.other_curves,
+            "watch": certificate.inputs.get("looks"),
+            "segments": certificate.segments,
+            "traffic": certificate.traffic,
+        }
         yield from (name for name, rows in data.items() if rows)
     if report.changes is not None:
         yield "exposure"
