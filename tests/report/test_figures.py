@@ -1,7 +1,5 @@
 import re
 import struct
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -140,8 +138,3 @@ def test_nothing_to_draw() -> None:
     for draw in (main_figure, ablation_figure):
         with pytest.raises(UsageError):
             draw(only_logging)
-
-
-def test_importing_the_module_does_not_load_altair() -> None:
-    check = "import saferank.report.figures, sys; sys.exit('altair' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

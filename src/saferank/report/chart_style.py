@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import altair as alt
+import vl_convert
 from markupsafe import Markup, escape
 
-if TYPE_CHECKING:
-    import altair as alt
-
-    Drawn = TypeVar("Drawn", bound=alt.LayerChart | alt.HConcatChart | alt.VConcatChart)
+Drawn = TypeVar("Drawn", bound=alt.LayerChart | alt.HConcatChart | alt.VConcatChart)
 
 INK = "currentColor"
 BLUE, ORANGE, GREEN, GREY, RED = "#2f8fd8", "#e08214", "#23a36b", "#8a8f98", "#d9534f"
@@ -24,15 +23,11 @@ FONT = "system-ui, sans-serif"
 
 def inline(rows: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Rows as the data of a chart."""
-    import altair as alt
-
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
 def colour_by(field: str, colours: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> alt.Color:
     """Colour by a field of the rows; only the values that occur have a place in the legend."""
-    import altair as alt
-
     found = {row[field] for row in rows}
     present = {name: colour for name, colour in colours.items() if name in found}
     encoded = alt.Color(f"{field}:N", title=None, sort=list(present))
@@ -41,8 +36,6 @@ def colour_by(field: str, colours: Mapping[str, str], rows: Iterable[Mapping[str
 
 def chart_svg(chart: alt.Chart | alt.LayerChart, name: str, label: str) -> Markup:
     """The chart as SVG without script, its ink that of the page. `name`, unique in the page, begins its ids."""
-    import vl_convert
-
     styled = (
         chart.properties(background="transparent")
         .configure_view(stroke=None)
@@ -67,8 +60,6 @@ def chart_svg(chart: alt.Chart | alt.LayerChart, name: str, label: str) -> Marku
 
 def on_white(figure: Drawn) -> Drawn:
     """The figure with a white ground and one legend at the bottom, to be saved by itself."""
-    import altair as alt
-
     figure.background, figure.padding = "white", 12
     figure.config = alt.Config(
         view=alt.ViewConfig(stroke="#cccccc"),
@@ -76,8 +67,6 @@ def on_white(figure: Drawn) -> Drawn:
         axis=alt.AxisConfig(
             gridColor="#ececec", labelColor="#333333", labelFontSize=12, titleFontSize=13, titleFontWeight="normal"
         ),
-        legend=alt.LegendConfig(
-            orient="bottom", columns=6, labelFontSize=12, labelLimit=300, symbolSize=300, titleOrient="left"
-        ),
+        legend=alt.LegendConfig(orient="bottom", columns=6, labelFontSize=12, labelLimit=300, titleOrient="left"),
     )
     return figure

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+
+import altair as alt
 
 from saferank.report.chart_style import inline, on_white
-
-if TYPE_CHECKING:
-    import altair as alt
 
 COLOURS = {"CRM, certified": "#d55e00", "IPS, blindly": "#0072b2"}
 
 
 def closed_loop_figure(history: Mapping[tuple[str, int, int], list[float]]) -> alt.HConcatChart:
     """One panel per number of interactions per round, one line per run; history: (way, interactions, run)."""
-    import altair as alt
-
+    rounds = max(map(len, history.values()))
     panels = []
     for interactions in sorted({key[1] for key in history}):
         rows = [
@@ -29,7 +26,7 @@ def closed_loop_figure(history: Mapping[tuple[str, int, int], list[float]]) -> a
             alt.Chart(inline(rows))
             .mark_line(point=alt.OverlayMarkDef(size=18), strokeWidth=1.6)
             .encode(
-                x=alt.X("round:Q").axis(title="round", tickMinStep=1, grid=False),
+                x=alt.X("round:Q").axis(title="round", values=list(range(rounds)), format="d", grid=False),
                 y=alt.Y("utility:Q").scale(zero=False).axis(title="true clicks per interaction", format=".3f"),
                 color=alt.Color("way:N", title=None).scale(domain=list(COLOURS), range=list(COLOURS.values())),
                 detail="run:N",

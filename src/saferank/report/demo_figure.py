@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import altair as alt
 
 from saferank.report.chart_style import INK_ON_WHITE, inline, on_white
 from saferank.report.figures import METHOD_LINES
 
-if TYPE_CHECKING:
-    import altair as alt
-
 
 def demo_figure(production: float, results: dict[tuple[str, int], float]) -> alt.LayerChart:
     """NDCG@5 of each (method, interactions), compared with the production ranker."""
-    import altair as alt
-
     sizes = {size: f"{size:,} interactions" for _, size in results}
     rows = [
         {"method": METHOD_LINES[method].name, "log": sizes[size], "ndcg": value, "change": f"{value - production:+.3f}"}

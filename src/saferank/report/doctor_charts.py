@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import altair as alt
 import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
 
+from saferank.doctor.health import Health
 from saferank.report.chart_style import BLUE, GREEN, GREY, ORANGE, chart_svg, colour_by, inline
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-    from numpy.typing import NDArray
-
-    from saferank.doctor.health import Health
 
 CURVES = {
     "click-through": GREY,
@@ -24,8 +22,6 @@ CURVES = {
 
 def curve_chart(health: Health) -> Markup:
     """Click-through and examination by rank, each relative to rank 1, with the intervals of the estimates."""
-    import altair as alt
-
     rows: list[dict[str, Any]] = []
 
     def add(name: str, curve: NDArray[np.float64], **ends: NDArray[np.float64]) -> None:
@@ -60,8 +56,6 @@ def curve_chart(health: Health) -> Markup:
 
 def traffic_chart(health: Health) -> Markup:
     """Shares of the interactions and of the queries, by how often a query was issued."""
-    import altair as alt
-
     traffic = health.traffic
     colours = {"interactions": BLUE, "queries": GREY}
     rows = [

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 
+from saferank.doctor.health import Health
+from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 from saferank.report.doctor_charts import curve_chart, traffic_chart
 from saferank.report.page import formatted, render
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from saferank.doctor.health import Health
-    from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 
 
 def doctor_page(health: Health) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+import altair as alt
 
 from saferank.engine.errors import UsageError
 from saferank.lab.results import CONSTANT, DELTA, LABELS, METRICS, Curve, Results
 from saferank.lab.significance import summarise
 from saferank.report.chart_style import INK_ON_WHITE, inline, on_white
 
-if TYPE_CHECKING:
-    import altair as alt
-
-    Figure: TypeAlias = alt.HConcatChart | alt.VConcatChart | alt.LayerChart
+Figure: TypeAlias = alt.HConcatChart | alt.VConcatChart | alt.LayerChart
 
 LOW_DATA = 100_000
 """The zoom ends at this N."""
@@ -47,19 +46,6 @@ DELTA_COLOURS = ("#fdbe85", "#fd8d3c", "#e6550d", "#a63603", "#5c1a02")
 """From the largest delta down."""
 
 
-@dataclass(frozen=True)
-class Point:
-    """One point of a line, with the text of its tooltip; one run has no deviation and no interval."""
-
-    line: str
-    interactions: int
-    mean: float
-    deviation: float | None
-    low: float | None
-    high: float | None
-    runs: int
-
-
 def main_figure(results: Results, *, delta: float = DELTA) -> Figure:
     """NDCG@5 against N, one line per method with its 80% confidence band: all N, and the low-data zoom beside it.
 
@@ -78,7 +64,7 @@ def main_figure(results: Results, *, delta: float = DELTA) -> Figure:
         levels = {name: float(runs.mean()) for name, runs in constants.items() if len(runs)}
         prefix = "" if len(results.datasets) == 1 else f"{dataset}, "
         panels = [_panel(points, levels, lines, f"{prefix}all N", axis=METRICS[results.metric], width=440)]
-        low = [point for point in points if point.interactions <= LOW_DATA]
+        low = [point for point in points if point["interactions"] <= LOW_DATA]
         if low and len(low) < len(points):
             near = {name: level for name, level in levels.items() if name == LABELS["logging"]}
             panels.append(_panel(low, near, lines, f"{prefix}little data: N ≤ {LOW_DATA:,}", axis=None, width=310))
@@ -121,13 +107,13 @@ def save_figure(chart: Figure, folder: Path | str, name: str) -> dict[str, Path]
     return paths
 
 
-def _points(line: str, curve: Curve) -> list[Point]:
-    points = []
-    for n, values in curve.items():
-        s = summarise(values)
-        deviation, low, high = (value if s.runs > 1 else None for value in (s.deviation, s.low, s.high))
-        points.append(Point(line, n, s.mean, deviation, low, high, s.runs))
-    return points
+def _points(line: str, curve: Curve) -> list[dict[str, Any]]:
+    """One row per N with the summary of its runs; one run has no deviation and no interval: None."""
+    summaries = {n: asdict(summarise(values)) for n, values in curve.items()}
+    return [
+        {"line": line, "interactions": n, **{key: value if math.isfinite(value) else None for key, value in of.items()}}
+        for n, of in summaries.items()
+    ]
 
 
 def _decimal(delta: float) -> str:
@@ -135,7 +121,7 @@ def _decimal(delta: float) -> str:
 
 
 def _panel(
-    points: list[Point],
+    points: list[dict[str, Any]],
     levels: dict[str, float],
     lines: list[Line],
     title: str,
@@ -148,11 +134,9 @@ def _panel(
 
     The scale covers means and levels: a wide band is cut off. `heading` is the title of the legend.
     """
-    import altair as alt
-
-    heights = [point.mean for point in points] + list(levels.values())
+    heights = [point["mean"] for point in points] + list(levels.values())
     pad = 0.06 * (max(heights) - min(heights)) or 0.01
-    first, last = (f(point.interactions for point in points) for f in (min, max))
+    first, last = (f(point["interactions"] for point in points) for f in (min, max))
     powers = [10**k for k in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1)]
     x = alt.X("interactions:Q").scale(type="log", domain=[first / 1.2, last * 1.2], nice=False)
     x = x.axis(values=powers, labelExpr=ROUND_NUMBER, title="Number of logged interactions, N", grid=False)
@@ -163,7 +147,7 @@ def _panel(
     shared: dict[str, Any] = {
         "sort": names,
         "title": heading,
-        "legend": alt.Legend(symbolType="stroke", symbolOpacity=1.0),
+        "legend": alt.Legend(symbolType="stroke", symbolOpacity=1.0, symbolSize=300),
     }
     colour = alt.Color("line:N", **shared).scale(domain=names, range=[line.colour for line in lines])
     dash = alt.StrokeDash("line:N", **shared).scale(domain=names, range=[list(line.dash) for line in lines])
@@ -171,8 +155,7 @@ def _panel(
         type="ordinal", domain=names, range=[line.width for line in lines]
     )
 
-    data = inline(asdict(point) for point in points)
-    base = alt.Chart(data).encode(x=x, color=colour)
+    base = alt.Chart(inline(points)).encode(x=x, color=colour)
     band = base.mark_area(clip=True, opacity=0.18).encode(y="low:Q", y2="high:Q")
     drawn = base.mark_line(clip=True).encode(y=y, strokeDash=dash, strokeWidth=thick)
     dots = base.mark_circle(clip=True, size=14, opacity=1.0).encode(y=y, tooltip=_tooltip(heading or "method"))
@@ -185,8 +168,6 @@ def _panel(
 
 
 def _tooltip(heading: str) -> list[alt.Tooltip]:
-    import altair as alt
-
     return [
         alt.Tooltip("line:N", title=heading),
         alt.Tooltip("interactions:Q", title="N", format=",d"),
@@ -200,7 +181,5 @@ def _tooltip(heading: str) -> list[alt.Tooltip]:
 
 def _figure(rows: list[list[alt.LayerChart]]) -> Figure:
     """Panels side by side, rows below each other."""
-    import altair as alt
-
     beside = [alt.hconcat(*panels, spacing=28) for panels in rows if panels]
     return on_white(beside[0] if len(beside) == 1 else alt.vconcat(*beside))

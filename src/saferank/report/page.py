@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from saferank import __version__
 from saferank.files.atomic_write import whole_file
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 
 def render(template: str, **values: Any) -> str:
@@ -50,8 +48,6 @@ def capitalised(text: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     environment = Environment(
         loader=PackageLoader("saferank.report"),
         autoescape=True,

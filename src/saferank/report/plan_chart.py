@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import altair as alt
+from markupsafe import Markup
+
+from saferank.plan.plan import Plan
 from saferank.report.chart_style import BLUE, GREEN, GREY, ORANGE, chart_svg, colour_by, inline
-
-if TYPE_CHECKING:
-    import altair as alt
-    from markupsafe import Markup
-
-    from saferank.plan.plan import Plan
 
 COLOURS = (ORANGE, BLUE, GREEN)
 """Of the gains, the smallest first."""
@@ -23,8 +21,6 @@ STEPS = (1, 2, 5)
 
 def cost_chart(plan: Plan) -> Markup:
     """Upper limit of the cost against the days (or interactions) until each gain is certified."""
-    import altair as alt
-
     names = [f"gain of {need.gain:.0%}" for need in plan.ways[0].needs]
     chosen = plan.recommended
     rows: list[dict[str, Any]] = [

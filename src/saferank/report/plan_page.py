@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from saferank.plan.plan import MOST_DAYS, assumptions, percent, recommendation, takes, whole
+from saferank.plan.plan import MOST_DAYS, Plan, Way, assumptions, percent, recommendation, takes, whole
 from saferank.report.page import render
 from saferank.report.plan_chart import cost_chart
-
-if TYPE_CHECKING:
-    from saferank.plan.plan import Plan, Way
 
 
 def plan_page(plan: Plan) -> str:

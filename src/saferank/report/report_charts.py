@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import altair as alt
+import numpy as np
+from markupsafe import Markup
 
 from saferank.report.chart_style import (
     BLUE,
@@ -20,12 +24,7 @@ from saferank.report.chart_style import (
 )
 from saferank.report.page import signed
 from saferank.verdict.certificate import Certificate, SegmentRow, confidence
-
-if TYPE_CHECKING:
-    import altair as alt
-    from markupsafe import Markup
-
-    from saferank.verdict.exposure_shift import Changes
+from saferank.verdict.exposure_shift import Changes
 
 DIFFERENCE = "clicks per interaction, new minus old"
 MOST_ROWS = 25
@@ -36,8 +35,6 @@ GROUPS = (1, 2, 3, 5, 10, 20)
 
 def improvement_chart(certificate: Certificate) -> Markup:
     """The estimate and its interval, on a background that is green where the new policy may be deployed."""
-    import altair as alt
-
     low, high, limit = certificate.lower, certificate.upper, -certificate.tolerance
     pad = 0.2 * (max(high, limit) - min(low, limit)) or 0.01
     ends = [min(low, limit) - pad, max(high, limit) + pad]
@@ -99,8 +96,6 @@ def outcome(row: SegmentRow) -> str:
 
 def dial_chart(certificate: Certificate) -> Markup:
     """The lower bound at other confidence levels."""
-    import altair as alt
-
     limit = -certificate.tolerance
     dial = {**dict(certificate.delta_dial), certificate.delta: certificate.lower}
     rows = [
@@ -126,8 +121,6 @@ def dial_chart(certificate: Certificate) -> Markup:
 
 def watch_chart(looks: Sequence[Mapping[str, Any]], tolerance: float) -> Markup:
     """Estimate and bounds, look after look."""
-    import altair as alt
-
     base = alt.Chart(inline(looks)).encode(
         x=alt.X("interactions:Q", title="held-out interactions at the look")
         .axis(grid=False, format="~s", tickCount=6)
@@ -145,8 +138,6 @@ def watch_chart(looks: Sequence[Mapping[str, Any]], tolerance: float) -> Markup:
 
 def training_chart(history: Sequence[Mapping[str, Any]], best_epoch: int) -> Markup:
     """The objective that training maximised, and the validation value that chose the epoch."""
-    import altair as alt
-
     rows: list[dict[str, Any]] = []
     for epoch in history:
         lines = {"estimate, train": epoch["estimate"], "validation": epoch["validation"]}
@@ -169,8 +160,6 @@ def training_chart(history: Sequence[Mapping[str, Any]], best_epoch: int) -> Mar
 
 def examination_chart(examination: Sequence[float]) -> Markup:
     """The chance that each rank is examined."""
-    import altair as alt
-
     rows = [{"rank": rank, "value": value} for rank, value in enumerate(examination, 1)]
     chart = (
         alt.Chart(inline(rows))
@@ -182,9 +171,6 @@ def examination_chart(examination: Sequence[float]) -> Markup:
 
 def moves_chart(changes: Changes) -> Markup:
     """Share of the documents at each rank of the log that each rank of the new policy gets."""
-    import altair as alt
-    import numpy as np
-
     cutoff = len(changes.moves) - 1
     last = list(range(1, cutoff + 1)) if cutoff <= 10 else [*(rank for rank in GROUPS if rank < cutoff), cutoff]
     first = [1, *(rank + 1 for rank in last[:-1])]
@@ -224,8 +210,6 @@ def moves_chart(changes: Changes) -> Markup:
 
 def moved_chart(changes: Changes) -> Markup:
     """Share of the interactions by how much of their query's exposure moves."""
-    import altair as alt
-
     steps = len(changes.spread)
     rows = [{"from": k / steps, "to": (k + 1) / steps, "share": float(s)} for k, s in enumerate(changes.spread)]
     chart = (
@@ -251,8 +235,6 @@ def _intervals(
     middle: float | None = None,
 ) -> Markup:
     """One row per name: its interval, with the estimate as a dot."""
-    import altair as alt
-
     colour = colour_by("kind", colours, rows).legend(columns=3, symbolType="stroke", symbolStrokeWidth=5)
     at = [row if middle is None else row | {"at": middle} for row in rows]
     base = alt.Chart(inline(at)).encode(y=alt.Y("name:N", sort=None, title=None).axis(labelLimit=160), color=colour)
@@ -269,8 +251,6 @@ def _intervals(
 
 
 def _limit(value: float, axis: str) -> alt.Chart:
-    import altair as alt
-
     rule = alt.Chart(inline([{"limit": value}])).mark_rule(color=INK, strokeDash=[5, 4])
-    line: alt.Chart = rule.encode(x="limit:Q") if axis == "x" else rule.encode(y="limit:Q")
+    line: alt.Chart = rule.encode(**{axis: "limit:Q"})
     return line

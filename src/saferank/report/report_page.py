@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup
 
 from saferank.doctor.health import Health
 from saferank.engine.bounds.registry import BOUNDS, INDEPENDENT, MIX, NORMAL, POSITION_BASED, THEOREM_1
@@ -15,9 +17,6 @@ from saferank.report.page import render
 from saferank.verdict.certificate import Certificate, confidence, meaning
 from saferank.verdict.certify import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
 from saferank.verdict.exposure_shift import Changes
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 TITLES = {
     "improvement": "Improvement", "bounds": "Bounds", "curves": "Curves", "watch": "Over time", "segments": "Segments",

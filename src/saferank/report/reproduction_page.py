@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -13,12 +13,9 @@ from saferank.lab.paper_findings import paper_findings
 from saferank.lab.results import METRICS, Metric, Results, read_results
 from saferank.lab.results_table import CellStyle, results_table
 from saferank.report.chart_style import HEIGHT, WIDTH, chart_svg
-from saferank.report.figures import ablation_figure, main_figure
+from saferank.report.figures import Figure, ablation_figure, main_figure
 from saferank.report.page import render
 from saferank.report.publish import break_even_rows
-
-if TYPE_CHECKING:
-    from saferank.report.figures import Figure
 
 RESULTS = "results.parquet"
 IN_HTML = CellStyle(best=Markup("<strong>{}</strong>"))
