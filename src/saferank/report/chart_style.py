@@ -67,6 +67,8 @@ def on_white(figure: Drawn) -> Drawn:
         axis=alt.AxisConfig(
             gridColor="#ececec", labelColor="#333333", labelFontSize=12, titleFontSize=13, titleFontWeight="normal"
         ),
-        legend=alt.LegendConfig(orient="bottom", columns=6, labelFontSize=12, labelLimit=300, titleOrient="left"),
+        legend=alt.LegendConfig(
+            orient="bottom", columns=6, labelFontSize=12, labelLimit=300, symbolSize=300, titleOrient="left"
+        ),
     )
     return figure

@@ -28,7 +28,9 @@ def closed_loop_figure(history: Mapping[tuple[str, int, int], list[float]]) -> a
             .encode(
                 x=alt.X("round:Q").axis(title="round", values=list(range(rounds)), format="d", grid=False),
                 y=alt.Y("utility:Q").scale(zero=False).axis(title="true clicks per interaction", format=".3f"),
-                color=alt.Color("way:N", title=None).scale(domain=list(COLOURS), range=list(COLOURS.values())),
+                color=alt.Color("way:N", title=None)
+                .scale(domain=list(COLOURS), range=list(COLOURS.values()))
+                .legend(symbolSize=120),
                 detail="run:N",
                 tooltip=["way:N", "run:N", "round:Q", alt.Tooltip("utility:Q", format=".5f")],
             )

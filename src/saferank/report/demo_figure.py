@@ -26,6 +26,7 @@ def demo_figure(production: float, results: dict[tuple[str, int], float]) -> alt
         y=alt.Y("ndcg:Q", scale=scale, title="NDCG@5 on unseen queries"),
     )
     color = alt.Color("method:N", scale=alt.Scale(domain=methods, range=colours), title=None, sort=methods)
+    color = color.legend(symbolSize=120)
     stems = base.mark_rule(strokeWidth=5).encode(color=color, y2=alt.datum(production))
     points = base.mark_point(filled=True, size=220, opacity=1).encode(color=color)
     labels = base.mark_text(align="left", dx=12, fontSize=13, color=INK_ON_WHITE).encode(text="change:N")

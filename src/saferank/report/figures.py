@@ -147,7 +147,7 @@ def _panel(
     shared: dict[str, Any] = {
         "sort": names,
         "title": heading,
-        "legend": alt.Legend(symbolType="stroke", symbolOpacity=1.0, symbolSize=300),
+        "legend": alt.Legend(symbolType="stroke", symbolOpacity=1.0),
     }
     colour = alt.Color("line:N", **shared).scale(domain=names, range=[line.colour for line in lines])
     dash = alt.StrokeDash("line:N", **shared).scale(domain=names, range=[list(line.dash) for line in lines])
