@@ -11,7 +11,7 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
-HEAVY = ("torch", "numba", "ibis", "altair", "duckdb", "pyarrow")
+HEAVY = ("torch", "numba", "ibis", "altair", "duckdb", "pyarrow", "scipy", "jinja2")
 CLI = "import sys; sys.argv = ['saferank', '{}']; from saferank.cli.main import run; run()"
 SCRIPTS = {
     "import saferank": "import saferank",

@@ -60,7 +60,10 @@ def test_blindly_everything_goes_live(rounds: dict[str, list[Round]]) -> None:
 def test_the_figure_has_a_panel_for_each_size(rounds: dict[str, list[Round]]) -> None:
     utilities = [one.utility for one in rounds["exposure-crm"]]
     figure = closed_loop_figure({("CRM, certified", 10, 0): utilities, ("IPS, blindly", 500, 0): utilities}).to_dict()
-    assert [panel["title"] for panel in figure["hconcat"]] == ["10 interactions a round", "500 interactions a round"]
+    assert [panel["title"] for panel in figure["hconcat"]] == [
+        "10 interactions per round",
+        "500 interactions per round",
+    ]
 
 
 def test_patterns_of_single_interactions() -> None:

@@ -6,10 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.lab.break_even import crossing, matches, matches_markdown
-from saferank.lab.paper_findings import Finding, findings, findings_markdown
-from saferank.lab.results import aligned, differences, latex_number, nearest, plain_number, read_results
-from saferank.lab.results_table import results_table
+from saferank.lab.break_even import BreakEven, break_even_points, crossing
+from saferank.lab.paper_findings import PaperFinding, paper_findings
+from saferank.lab.results import Metric, aligned, differences, nearest, plain_number, read_results
+from saferank.lab.results_table import ResultsTable, results_table
+from saferank.report.publish import IN_MARKDOWN, latex_number, latex_table, markdown_table
 from tests.lab.made_up import Row, made_up, table
 
 
@@ -17,8 +18,20 @@ def runs(method: str, n: int, values: list[float], delta: float | None = None, d
     return [(dataset, method, n, delta, run, value) for run, value in enumerate(values)]
 
 
-def by_letter(results: pa.Table) -> dict[str, Finding]:
-    return {finding.letter: finding for finding in findings(results)}
+def by_letter(results: pa.Table) -> dict[str, PaperFinding]:
+    return {finding.letter: finding for finding in paper_findings(read_results(results))}
+
+
+def points(rows: list[Row], margin: float = 0.0) -> dict[str, BreakEven]:
+    return {point.method: point for point in break_even_points(read_results(table(rows)), margin=margin)}
+
+
+def made_table(rows: list[Row] | pa.Table, metric: Metric = "ndcg") -> ResultsTable:
+    return results_table(read_results(rows if isinstance(rows, pa.Table) else table(rows), metric))
+
+
+def markdown(made: ResultsTable) -> str:
+    return markdown_table(made.heading(), made.text_rows(IN_MARKDOWN))
 
 
 SMALL = [
@@ -34,23 +47,22 @@ SMALL = [
 
 
 def test_markdown_table_by_hand() -> None:
-    lines = results_table(table(SMALL)).markdown().splitlines()
-    assert lines[:8] == [
-        "| | N = 400 | N = 10⁹ |",
-        "|---|---|---|",
+    made = made_table(SMALL)
+    assert markdown(made).splitlines() == [
+        "|  | N = 400 | N = 10⁹ |",
+        "| --- | --- | --- |",
         "| Logging | 0.500 (0.000) | 0.500 (0.000) |",
         "| Skyline | 0.600 (0.000) | 0.600 (0.000) |",
         "| Naive | 0.390 (0.010) ▼ | 0.540 (0.001) ▼ |",
         "| Exposure IPS | 0.400 (0.010) ▼ | **0.590 (0.001)** ★ |",
         "| Exposure CRM | **0.500 (0.001)** | **0.590 (0.002)** |",
-        "",
     ]
-    assert "over 3 runs" in lines[8]
-    assert "Student t-test" in lines[8]
+    assert "over 3 runs" in made.legend()
+    assert "Student t-test" in made.legend()
 
 
 def test_latex_table_by_hand() -> None:
-    lines = results_table(table(SMALL)).latex().splitlines()
+    lines = latex_table(made_table(SMALL)).splitlines()
     assert lines[:6] == [
         r"\begin{tabular}{l cc}",
         r"\toprule",
@@ -69,16 +81,15 @@ def test_latex_table_by_hand() -> None:
 
 def test_latex_escapes_the_name_of_the_data_set() -> None:
     rows = runs("naive", 400, [0.5], dataset=r"~/a_b\c %1 & #2 $3 {x}^2")
-    assert (
-        r"{\textasciitilde{}/a\_b\textbackslash{}c \%1 \& \#2 \$3 \{x\}\textasciicircum{}2} \\"
-        in results_table(table(rows)).latex()
+    assert r"{\textasciitilde{}/a\_b\textbackslash{}c \%1 \& \#2 \$3 \{x\}\textasciicircum{}2} \\" in latex_table(
+        made_table(rows)
     )
 
 
 def test_other_metric_and_both_sources(tmp_path: Path) -> None:
     pq.write_table(table(SMALL), tmp_path / "results.parquet")
-    from_file = results_table(tmp_path / "results.parquet", "ndcg_by_score")
-    assert from_file == results_table(table(SMALL), "ndcg_by_score")
+    from_file = results_table(read_results(tmp_path / "results.parquet", "ndcg_by_score"))
+    assert from_file == made_table(SMALL, "ndcg_by_score")
     cell = from_file.rows["exposure-crm"][0]
     assert cell is not None
     assert cell.summary.mean == pytest.approx(0.510)
@@ -87,7 +98,7 @@ def test_other_metric_and_both_sources(tmp_path: Path) -> None:
 def test_a_method_above_exposure_crm_is_marked_and_a_missing_one_left_open() -> None:
     rows = [row for row in SMALL if row[1:3] != ("naive", 10**9)]
     rows += runs("exposure-crm-known", 400, [0.549, 0.550, 0.551], 0.01)
-    lines = results_table(table(rows)).markdown().splitlines()
+    lines = markdown(made_table(rows)).splitlines()
     assert "| Naive | 0.390 (0.010) ▼ | - |" in lines
     # It knows more than the paper's methods: never the best among them.
     assert "| Exposure CRM, logging policy known | 0.550 (0.001) ▲ | - |" in lines
@@ -95,20 +106,20 @@ def test_a_method_above_exposure_crm_is_marked_and_a_missing_one_left_open() -> 
 
 
 def test_one_run_has_no_deviation_and_no_mark() -> None:
-    text = results_table(table([row for row in SMALL if row[4] == 0])).markdown()
-    assert "| Naive | 0.380 | 0.539 |" in text
-    assert "over 1 run." in text
-    assert not set("▼★▲") & set(text)
+    made = made_table([row for row in SMALL if row[4] == 0])
+    assert "| Naive | 0.380 | 0.539 |" in markdown(made)
+    assert "over 1 run." in made.legend()
+    assert not set("▼★▲") & set(markdown(made) + made.legend())
 
 
 def test_data_sets_stand_side_by_side_and_the_grid_gives_the_nearest_n() -> None:
     both = pa.concat_tables([made_up(dataset="one", ablation=False), made_up(dataset="t_wo", ablation=False)])
-    shown = results_table(both)
+    shown = made_table(both)
     assert [n for _, n in shown.columns] == [383, 34807006, 10**9] * 2
-    assert "| one, N = 383 |" in shown.markdown()
-    assert r"\multicolumn{3}{c}{one} & \multicolumn{3}{c}{t\_wo}" in shown.latex()
-    assert r"\cmidrule(lr){2-4} \cmidrule(lr){5-7}" in shown.latex()
-    chosen = results_table(both, interactions=[90, 110, 1e3])
+    assert "| one, N = 383 |" in markdown(shown)
+    assert r"\multicolumn{3}{c}{one} & \multicolumn{3}{c}{t\_wo}" in latex_table(shown)
+    assert r"\cmidrule(lr){2-4} \cmidrule(lr){5-7}" in latex_table(shown)
+    chosen = results_table(read_results(both), interactions=[90, 110, 1e3])
     assert [n for _, n in chosen.columns] == [100, 750] * 2
 
 
@@ -147,7 +158,7 @@ def test_savings_and_what_the_grid_can_say_of_them() -> None:
         *[row for n, m in ((100, 0.6), (1000, 0.6), (10000, 0.7)) for row in runs("exposure-crm-known", n, [m], 0.01)],
         *[row for n, m in ((100, 0.3), (1000, 0.3), (10000, 0.4)) for row in runs("naive", n, [m])],
     ]
-    found = {match.method: match for match in matches(table(rows), tolerance=0.0)}
+    found = points(rows)
     assert found["exposure-ips"].interactions == pytest.approx(10**3.5)
     assert found["exposure-ips"].saving is None
     assert found["exposure-crm"].saving == pytest.approx(1 - 10**2.5 / 10**3.5)
@@ -155,41 +166,34 @@ def test_savings_and_what_the_grid_can_say_of_them() -> None:
     assert found["exposure-crm-known"].saving == pytest.approx(1 - 10**2 / 10**3.5)
     assert found["exposure-crm-known"].at_least
     assert (found["naive"].when, found["naive"].saving) == ("never", None)
-    text = matches_markdown(found.values())
-    assert "| d | Naive | > 10⁴ | - |" in text
-    assert "| d | Exposure CRM | 316 | 90.0% |" in text
-    assert "| d | Exposure CRM, logging policy known | ≤ 100 | at least 96.8% |" in text
-    # A tolerance of 0.1 moves the line to 0.4: CRM is there from the first point on.
-    loose = {match.method: match.interactions for match in matches(table(rows), tolerance=0.1 + 1e-12)}
-    assert loose["exposure-crm"] == 100.0
-    # Where IPS never gets there, the end of the grid bounds the saving from below.
+    texts = {method: (point.interactions_text, point.saving_text) for method, point in found.items()}
+    assert texts["naive"] == ("> 10⁴", "-")
+    assert texts["exposure-crm"] == ("316", "90.0%")
+    assert texts["exposure-crm-known"] == ("≤ 100", "at least 96.8%")
+    # A margin of 0.1 moves the line to 0.4: CRM is there from the first point on.
+    assert points(rows, margin=0.1 + 1e-12)["exposure-crm"].interactions == 100.0
+    # Where IPS never gets there, the end of the grid limits the saving from below.
     slow = [row for row in rows if row[1:3] != ("exposure-ips", 10000)]
-    bound = next(match for match in matches(table(slow), tolerance=0.0) if match.method == "exposure-crm")
-    assert bound.saving == pytest.approx(1 - 10**2.5 / 10**3)
-    assert bound.at_least
+    limit = points(slow)["exposure-crm"]
+    assert limit.saving == pytest.approx(1 - 10**2.5 / 10**3)
+    assert limit.at_least
 
 
 def test_a_method_that_needs_more_saves_nothing() -> None:
-    lines = matches_markdown(matches(made_up())).splitlines()
-    assert any("| Action CRM |" in line and "times as many" in line for line in lines)
+    slow = {point.method: point for point in break_even_points(read_results(made_up()))}["action-crm"]
+    assert slow.saving is not None
+    assert slow.saving < 0
+    assert "times as many" in slow.saving_text
 
 
 def test_findings_that_hold() -> None:
     found = by_letter(made_up())
-    assert {letter: finding.holds for letter, finding in found.items()} == {
-        "a": True,
-        "b": True,
-        "c": True,
-        "d": True,
-        "e": True,
-        "f": True,
-    }
+    assert {letter: finding.holds for letter, finding in found.items()} == dict.fromkeys("abcdef", True)
     assert "N = 383, 10 runs: logging 0.4350" in found["a"].evidence
     assert "to within 0.001 CRM" in found["b"].evidence
     assert "CRM - IPS" in found["c"].evidence
     assert "against the skyline CRM +0.00" in found["c"].evidence
     assert "by delta 0.1: " in found["e"].evidence
-    assert findings_markdown(found.values()).count("| yes |") == 6
 
 
 def shifted(results: pa.Table, amount: float, *, method: str, low: float = 0, high: float = 1e10) -> pa.Table:
@@ -215,9 +219,7 @@ def shifted(results: pa.Table, amount: float, *, method: str, low: float = 0, hi
     ],
 )
 def test_findings_that_fail(letter: str, method: str, amount: float, low: float, high: float) -> None:
-    finding = by_letter(shifted(made_up(), amount, method=method, low=low, high=high))[letter]
-    assert finding.holds is False
-    assert "**no**" in findings_markdown([finding])
+    assert by_letter(shifted(made_up(), amount, method=method, low=low, high=high))[letter].holds is False
 
 
 def test_ablation_that_turns_the_wrong_way() -> None:
@@ -236,7 +238,6 @@ def test_findings_that_the_results_cannot_decide() -> None:
     assert all(finding.holds is None for finding in found.values())
     assert found["a"].evidence == "the results lack exposure-crm at N = 400, exposure-ips at N = 400"
     assert found["f"].evidence == "the results lack exposure-crm-known"
-    assert findings_markdown(found.values()).count("| undecided |") == 6
     # CRM and IPS both at the logging policy's level from the first point on: no saving to speak of.
     level = [*runs("logging", 0, [0.5]), *runs("exposure-ips", 100, [0.6]), *runs("exposure-crm", 100, [0.6], 0.01)]
     assert by_letter(table(level))["b"].holds is None
@@ -251,7 +252,7 @@ def test_one_run_is_said_to_be_one() -> None:
     )
 
 
-def scattered(count: int, *, paired: bool) -> dict[str, Finding]:
+def scattered(count: int, *, paired: bool) -> dict[str, PaperFinding]:
     """Exposure IPS and the other methods are below on average: by about the same in each run if paired."""
     base = [0.40, 0.60, 0.45, 0.55, 0.50][:count]
     low = [v - 0.02 for v in base] if paired else [v - 0.02 for v in base[::-1]]
@@ -312,7 +313,7 @@ def test_runs_are_paired_by_their_name_not_by_their_place() -> None:
     assert "a run at N = 400 of all of logging, exposure-crm, exposure-ips" in by_letter(table(apart))["a"].evidence
 
 
-def test_matches_and_the_lowest_run_are_against_the_same_runs_logging_policy() -> None:
+def test_break_even_and_the_lowest_run_are_against_the_same_runs_logging_policy() -> None:
     rows = [
         *runs("logging", 0, [0.3, 0.5]),
         *runs("exposure-crm-known", 100, [0.301, 0.501], 0.01),
@@ -323,7 +324,7 @@ def test_matches_and_the_lowest_run_are_against_the_same_runs_logging_policy() -
     assert "lowest mean -0.0010 against logging, at N = 1,000" in finding.evidence
     assert "lowest single run -0.0010" in finding.evidence
     # At N = 1,000 only the run with the better logging policy is there; it is 0.001 below that, not 0.1 above the mean.
-    (match,) = matches(table(rows), tolerance=0.0)
+    (match,) = points(rows).values()
     assert (match.interactions, match.when) == (1000, "never")
     assert by_letter(table([*rows[:2], ("d", "exposure-crm-known", 100, 0.01, 7, 0.5)]))["f"].evidence == (
         "the results lack a run of both logging and exposure-crm-known"
@@ -368,17 +369,18 @@ def test_numbers() -> None:
 
 
 def test_results_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"column 'delta': the column is missing; was this written by"):
-        read_results(table(SMALL).drop_columns(["delta"]))
-    with pytest.raises(UsageError, match="metric='mrr' is unknown; choose 'ndcg' or 'ndcg_by_score'"):
-        read_results(table(SMALL), "mrr")  # type: ignore[arg-type]
     path = tmp_path / "results.parquet"
     pq.write_table(table([*SMALL, ("d", "dr", 100, None, 0, 0.5)]), path)
-    with pytest.raises(DataError, match=r"results.parquet, row 24, column 'method': got 'dr', choose from: logging"):
-        read_results(path)
-    with pytest.raises(DataError, match=r"row 24, column 'ndcg': got nan, but every run has a value"):
-        read_results(table([*SMALL, ("d", "naive", 100, None, 0, math.nan)]))
-    with pytest.raises(DataError, match=r"row 1: run 0 of naive at N = 100 is there twice"):
-        read_results(table([("d", "naive", 100, None, 0, 0.5), ("d", "naive", 100, math.nan, 0, 0.5)]))
-    with pytest.raises(UsageError, match="no method that learns from clicks yet"):
-        results_table(table(runs("logging", 0, [0.5])))
+    for source, file, row, column in (
+        (table(SMALL).drop_columns(["delta"]), None, None, "delta"),
+        (path, path, 24, "method"),
+        (table([*SMALL, ("d", "naive", 100, None, 0, math.nan)]), None, 24, "ndcg"),
+        (table([("d", "naive", 100, None, 0, 0.5), ("d", "naive", 100, math.nan, 0, 0.5)]), None, 1, None),
+    ):
+        with pytest.raises(DataError) as error:
+            read_results(source)
+        assert (error.value.file, error.value.row, error.value.column) == (file, row, column)
+    with pytest.raises(UsageError):
+        read_results(table(SMALL), "mrr")  # type: ignore[arg-type]
+    with pytest.raises(UsageError):
+        made_table(runs("logging", 0, [0.5]))

@@ -1,14 +1,16 @@
-"""A report with everything in it, made up; its ids are out to break the page."""
+"""Made-up inputs of all pages, with everything in them; their ids would break a page that does not escape."""
 
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from saferank.doctor.diagnosis import diagnose
-from saferank.doctor.health import Health
+from saferank.doctor.health import Finding, Health
 from saferank.engine.bounds.registry import BOUNDS
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.plan.plan import GAINS, Need, Plan, Way
+from saferank.plan.randomisation import Kind
 from saferank.report.report_page import Report
 from saferank.verdict.certificate import BoundRow, Certificate, CurveRow, Doubt, SegmentRow, Verdict
 from saferank.verdict.certify import EXAMINATION, STABLE
@@ -131,7 +133,38 @@ def made_changes() -> Changes:
 
 @cache
 def made_health() -> Health:
-    return diagnose(made_log(), made_data(), CURVE, replicates=20)
+    findings = (
+        Finding("bad", f"Too few clicks in {EVIL}.", "Log more (`saferank plan`).", code="few-clicks", blocks=True),
+        Finding("caution", "Some bots.", code="bots"),
+    )
+    health = diagnose(made_log(), made_data(), CURVE, replicates=20)
+    assert health.em is not None
+    harvested = replace(health.harvested, warnings=("few documents moved.",))
+    return replace(health, findings=findings, harvested=harvested, em=replace(health.em, warnings=()))
+
+
+def made_plan(per_day: float | None = 1_000.0) -> Plan:
+    """One way that cannot certify anything, one that takes too long, and two that can be drawn."""
+
+    def way(kind: Kind, amount: float | None, cost: float, interactions: float) -> Way:
+        needs = tuple(
+            Need(gain, took, None, *((None, None) if per_day is None else (5 * took / per_day, took / per_day)))
+            for gain in GAINS
+            for took in [interactions * (0.05 / gain) ** 2]
+        )
+        return Way(kind, amount, 0.1, cost / 2, cost, cost / 2, cost, needs)
+
+    ways = (
+        way("as logged", None, 0.0, float("inf")),
+        way("temperature", 0.5, 0.002, 1e7),
+        way("temperature", 1.0, 0.008, 20_000.0),
+        way("swap", 0.2, 0.02, 30_000.0),
+    )
+    return Plan(
+        source=EVIL, interactions=12_345, queries=3, click_rate=0.4321, cutoff=3, examination=tuple(CURVE.tolist()),
+        examination_from="given", scores_from="column `score`", delta=0.05, held_out_share=0.2, per_day=per_day,
+        most_cost=0.01, unreachable=(), ways=ways, notes=(f"Note of {EVIL}.",),
+    )  # fmt: skip
 
 
 def full_report(**changes: Any) -> Report:

@@ -1,4 +1,4 @@
-"""The pages in a real browser: nothing is fetched, nothing fails, everything is drawn, and can be read."""
+"""The pages in a browser: nothing is fetched, nothing fails, all charts are drawn, and the text can be read."""
 
 import shutil
 from collections.abc import Iterator
@@ -9,10 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from saferank.report.doctor_page import doctor_page
-from saferank.report.report_page import Report, report_page
-from saferank.report.reproduction_page import run_page
+from saferank.report.plan_page import plan_page
+from saferank.report.report_page import report_page
+from saferank.report.reproduction_page import reproduction_page
 from tests.lab.made_up import made_up
-from tests.report.made_report import EVIL, NAME, full_report, made_health, made_manifest
+from tests.report.made_report import EVIL, full_report, made_health, made_plan
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = [
@@ -51,107 +52,88 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     pq.write_table(made_up(runs=2, points=5), folder / "results.parquet")
     made = {
-        "full": report_page(full_report()),
-        "bare": report_page(Report(NAME, made_manifest())),
-        "run": run_page(folder),
+        "report": report_page(full_report()),
+        "reproduction": reproduction_page(folder),
         "doctor": doctor_page(made_health()),
+        "plan": plan_page(made_plan()),
     }
     for name, text in made.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in made}
 
 
-NAMES = ("full", "bare", "run", "doctor")
+CHARTS_OF = {"report": 10, "reproduction": 6, "doctor": 2, "plan": 1}
 
 
-def opened(browser: Browser, file: Path, size: ViewportSize = DESKTOP, *, dark: bool = False) -> Page:
-    page = browser.new_page(viewport=size, color_scheme="dark" if dark else "light")
-    page.goto(file.as_uri())
-    return page
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_loads_by_itself_without_a_complaint(browser: Browser, pages: dict[str, Path], name: str) -> None:
-    page = browser.new_page(viewport=DESKTOP)
-    told: list[str] = []
+@pytest.mark.parametrize("name", CHARTS_OF)
+def test_it_loads_by_itself_with_every_chart_drawn(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    page = browser.new_page(viewport=DESKTOP, color_scheme="light")
+    messages: list[str] = []
     requests: list[str] = []
-    page.on("console", lambda message: told.append(message.text))
-    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(pages[name].as_uri())
     page.wait_for_load_state("networkidle")
-    assert told == []
+    assert messages == []
     assert requests == [pages[name].as_uri()]
-    assert "saferank" in page.title()  # no id of the data has run and changed it
-    page.close()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_charts_are_drawn_and_no_word_is_cut_off(browser: Browser, pages: dict[str, Path], name: str) -> None:
-    page = opened(browser, pages[name])
+    assert "saferank" in page.title()  # no id of the data has run as a script and changed it
     charts = page.evaluate(CHARTS)
-    assert len(charts) == {"full": 10, "bare": 2, "run": 6, "doctor": 2}[name]
+    assert len(charts) == CHARTS_OF[name]
     for chart in charts:
         assert chart["width"] > 200
         assert chart["height"] > 80
         assert chart["marks"] >= 3
         assert chart["cut"] == []
+    check_contrast(page, name, dark=False)
     page.close()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_phone_need_not_scroll_sideways(browser: Browser, pages: dict[str, Path], name: str) -> None:
-    page = opened(browser, pages[name], PHONE)
+@pytest.mark.parametrize("name", CHARTS_OF)
+def test_a_dark_phone_can_read_it_without_scrolling_sideways(
+    browser: Browser, pages: dict[str, Path], name: str
+) -> None:
+    page = browser.new_page(viewport=PHONE, color_scheme="dark")
+    page.goto(pages[name].as_uri())
     for details in page.locator("summary").all():
         details.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert all(chart["width"] <= PHONE["width"] for chart in page.evaluate(CHARTS))
-    page.close()
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dark", [False, True])
-def test_ink_can_be_read_by_day_and_by_night(browser: Browser, pages: dict[str, Path], name: str, dark: bool) -> None:
-    page = opened(browser, pages[name], dark=dark)
-    *inks, ground = page.evaluate(COLOURS)
-    assert (luminance(ground) < 0.05) == dark
-    if name == "run":  # its figures are on white
-        inks.pop(2)
-    for ink in inks:
-        assert contrast(ink, ground) >= 4.5, (ink, ground)
+    check_contrast(page, name, dark=True)
     page.close()
 
 
 def test_on_paper_it_is_dark_on_white_and_without_links(browser: Browser, pages: dict[str, Path]) -> None:
-    page = opened(browser, pages["full"], dark=True)
+    page = browser.new_page(color_scheme="dark")
+    page.goto(pages["report"].as_uri())
     page.emulate_media(media="print", color_scheme="dark")
-    *inks, ground = page.evaluate(COLOURS)
-    assert luminance(ground) == pytest.approx(1.0)
-    assert all(contrast(ink, ground) >= 4.5 for ink in inks)
+    check_contrast(page, "report", dark=False)
     assert page.locator("nav").is_hidden()
     page.close()
 
 
-def test_what_is_folded_unfolds_without_script(browser: Browser, pages: dict[str, Path]) -> None:
+def test_details_open_without_script_and_an_evil_id_is_text(browser: Browser, pages: dict[str, Path]) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(pages["full"].as_uri())
+    page.goto(pages["report"].as_uri())
     manifest = page.locator("#manifest pre").first
     assert manifest.is_hidden()
     page.locator("#manifest summary").first.click()
     assert manifest.is_visible()
+    assert EVIL in page.locator("#segments td").first.inner_text()
     context.close()
 
 
-def test_an_evil_id_is_text(browser: Browser, pages: dict[str, Path]) -> None:
-    page = opened(browser, pages["full"])
-    assert page.locator("script").count() == 0
-    assert EVIL in page.locator("#segments td").first.inner_text()
-    page.close()
+def check_contrast(page: Page, name: str, *, dark: bool) -> None:
+    *inks, ground = page.evaluate(COLOURS)
+    assert (luminance(ground) < 0.05) == dark
+    if name == "reproduction":  # its figures are on white
+        inks.pop(2)
+    assert all(contrast(ink, ground) >= 4.5 for ink in inks), (inks, ground)
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of `rgb(r, g, b)`, as WCAG 2 has it."""
+    """Relative luminance of `rgb(r, g, b)` by WCAG 2."""
     shares = [int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
     linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -72,7 +72,8 @@ def doctor(
     from saferank.files.atomic_write import check_not_read, check_parents
     from saferank.logs.aggregated_log import is_aggregated
     from saferank.logs.load_log import load_log
-    from saferank.report.doctor_page import write_doctor_page
+    from saferank.report.doctor_page import doctor_page
+    from saferank.report.page import write_page
 
     check_parents(out)
     check_not_read(out, [Path(log), *([] if features is None else [Path(features)])])
@@ -95,7 +96,7 @@ def doctor(
         status.update("Estimating examination")
         health = diagnose(aggregated, data, given)
         status.update(f"Writing {out}")
-        write_doctor_page(health, out)
+        write_page(doctor_page(health), out)
     Console().print(screen(health))
     Console().print(f"All numbers, with pictures: {out}", soft_wrap=True, highlight=False)
 

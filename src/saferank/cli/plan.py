@@ -95,7 +95,8 @@ def plan(
     from saferank.files.atomic_write import check_not_read, check_parents
     from saferank.logs.load_log import load_log
     from saferank.plan.make_plan import make_plan
-    from saferank.report.plan_page import write_plan_page
+    from saferank.report.page import write_page
+    from saferank.report.plan_page import plan_page
 
     for written in (out, *([] if json_out is None else [json_out])):
         check_parents(written)
@@ -118,7 +119,7 @@ def plan(
             aggregated, data, ranker, given, delta=delta, most_cost=share, seed=seed, progress=status.update
         )
         status.update(f"Writing {out}")
-        write_plan_page(made, out)
+        write_page(plan_page(made), out)
         if json_out is not None:
             _write_json(made, json_out)
     Console().print(screen(made))

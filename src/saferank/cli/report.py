@@ -89,12 +89,12 @@ def report(
         text = report_page(gathered)
         told = "not certified" if found is None else found.verdict.value
     elif (source / RESULTS).is_file():
-        from saferank.report.reproduction_page import run_page
+        from saferank.report.reproduction_page import reproduction_page
 
         if certificate is not None or log is not None:
             raise UsageError(f"{source} is a reproduction; --certificate, --log and --features are for a model.")
         with status.status("Drawing"):
-            text = run_page(source)
+            text = reproduction_page(source)
         told = "reproduction"
     else:
         raise DataError(

@@ -9,63 +9,59 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.lab.break_even import Match, matches, needed_text, saving_text
+from saferank.lab.break_even import MARGIN, BreakEven, break_even_points
 from saferank.lab.results import (
+    CONSTANT,
     DELTA,
-    KNOWN,
     LABELS,
-    Metric,
+    LOGGING_KNOWN,
+    Results,
     RunCurve,
     Runs,
-    Source,
     aligned,
     differences,
     nearest,
     plain_number,
-    read_results,
 )
 from saferank.lab.significance import SIGNIFICANT, summarise
 
 CLEAR = 0.005
-"""By how much NDCG@5 must differ to do so clearly, in the findings."""
+"""A difference in NDCG@5 above this is clear."""
 NEAR = 0.01
-"""How far below the skyline is still near it."""
+"""A method at most this far below the skyline is near it."""
 SAVING = 0.89
-"""The paper's saving of interactions against exposure IPS."""
+"""The paper's saving of interactions compared with exposure IPS."""
 ENOUGH = 5
-"""From so many runs on a test has the power to find a difference that matters."""
+"""Runs from which on a test has the power to find a difference that matters."""
 TOO_FEW = "too few runs for a test"
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A claim of the paper, and whether the results bear it out."""
+class PaperFinding:
+    """A claim of the paper, and whether the results support it."""
 
     letter: str
     claim: str
     holds: bool | None
-    """None: the results lack what it needs, or leave it open."""
+    """None if the results lack what it needs or leave it undecided."""
     evidence: str
     dataset: str = ""
 
 
-def findings(
-    source: Source, metric: Metric = "ndcg", *, tolerance: float = 1e-3, delta: float = DELTA
-) -> list[Finding]:
-    """Check the paper's claims (a) to (e), and (f) beyond it, on each data set of the results.
+def paper_findings(results: Results, *, margin: float = MARGIN, delta: float = DELTA) -> list[PaperFinding]:
+    """The paper's claims (a) to (e), and (f) beyond it, checked on each data set of the results.
 
-    What the words mean: methods are compared run by run, in the runs that all of them have; "clearly below" is by more
-    than `CLEAR` = 0.005, and, from `ENOUGH` = 5 runs on, significantly so (p < 0.01); "near the skyline" is no
-    more than `NEAR` = 0.01 below it; N = 400 and N = 10^9 are the nearest points of the grid within a factor of 2;
-    small N is up to 1,000, large N from 10^7; `tolerance` as in `matches`.
+    Methods are compared run by run, in the runs that all of them have. "Clearly below" is by more than `CLEAR` = 0.005
+    and, from `ENOUGH` = 5 runs on, significantly so (p < 0.01); "near the skyline" is at most `NEAR` = 0.01 below it;
+    N = 400 and N = 10^9 are the nearest points of the grid within a factor of 2; small N is up to 1,000, large N from
+    10^7; `margin` as in `break_even_points`.
     """
-    results = read_results(source, metric)
     found = []
     for dataset in results.datasets:
         curves = {method: results.run_curve(dataset, method, delta) for method in LABELS}
         needed = {
-            within: [m for m in matches(source, metric, tolerance=within, delta=delta) if m.dataset == dataset]
-            for within in (tolerance, CLEAR)
+            m: {b.method: b for b in break_even_points(results, margin=m, delta=delta) if b.dataset == dataset}
+            for m in (margin, CLEAR)
         }
         ablation = {d: results.runs[dataset, "exposure-crm", d] for d in results.deltas(dataset, "exposure-crm")}
         checks = {
@@ -92,14 +88,15 @@ def findings(
             ),
         }
         for letter, (claim, (holds, evidence)) in checks.items():
-            found.append(Finding(letter, claim, holds, evidence, dataset))
+            found.append(PaperFinding(letter, claim, holds, evidence, dataset))
     return found
 
 
-Verdict = tuple[bool | None, str]
+Checked = tuple[bool | None, str]
+"""Whether a claim holds, and the evidence."""
 
 
-def _lacks(*what: str) -> Verdict:
+def _lacks(*what: str) -> Checked:
     return None, f"the results lack {', '.join(what)}"
 
 
@@ -112,8 +109,8 @@ def _at(
     """
     grid = {point for method in methods for point in curves[method]}
     at = nearest(grid, n, factor=2.0)
-    runs: dict[str, Runs] = {m: curves[m].get(0 if m in ("logging", "skyline") else at or -1, {}) for m in methods}
-    lacking = [m if m in ("logging", "skyline") else f"{m} at N = {plain_number(n)}" for m in runs if not runs[m]]
+    runs: dict[str, Runs] = {m: curves[m].get(0 if m in CONSTANT else at or -1, {}) for m in methods}
+    lacking = [m if m in CONSTANT else f"{m} at N = {plain_number(n)}" for m in runs if not runs[m]]
     values = dict(zip(runs, aligned(*runs.values()), strict=True))
     if not lacking and not all(len(of) for of in values.values()):
         lacking = [f"a run at N = {plain_number(n)} of all of {', '.join(runs)}"]
@@ -121,18 +118,18 @@ def _at(
 
 
 def _numbers(values: dict[str, NDArray[np.float64]], n: int) -> str:
-    parts = []
+    texts = []
     for method, of in values.items():
         deviation = f" (sd {of.std(ddof=1):.4f})" if len(of) > 1 else ""
-        parts.append(f"{method} {of.mean():.4f}{deviation}")
+        texts.append(f"{method} {of.mean():.4f}{deviation}")
     runs = min(len(of) for of in values.values())
-    return f"N = {plain_number(n)}, {'one run' if runs == 1 else f'{runs} runs'}: {', '.join(parts)}"
+    return f"N = {plain_number(n)}, {'one run' if runs == 1 else f'{runs} runs'}: {', '.join(texts)}"
 
 
 def _clearly_below(values: NDArray[np.float64], reference: NDArray[np.float64]) -> tuple[bool, bool]:
-    """Whether it is, run by run; and whether the gap alone says so, for want of runs.
+    """Whether the values are clearly below, run by run; and whether, with too few runs, the gap alone decided it.
 
-    The paired t-test finds p < 0.01 exactly where the 99% confidence interval of the mean difference leaves out 0.
+    The paired t-test has p < 0.01 exactly where the 99% confidence interval of the mean difference excludes 0.
     """
     gaps = values - reference
     below = bool(gaps.mean() < -CLEAR)
@@ -141,7 +138,7 @@ def _clearly_below(values: NDArray[np.float64], reference: NDArray[np.float64]) 
     return below and (significant or by_gap_alone), by_gap_alone
 
 
-def _safe(curves: dict[str, RunCurve]) -> Verdict:
+def _safe(curves: dict[str, RunCurve]) -> Checked:
     values, n, lacking = _at(curves, ("logging", "exposure-crm", "exposure-ips"), 400)
     if lacking:
         return _lacks(*lacking)
@@ -151,26 +148,25 @@ def _safe(curves: dict[str, RunCurve]) -> Verdict:
     return abs(crm) <= 0.005 and below, f"{_numbers(values, n)}; against logging CRM {crm:+.4f}, IPS {ips:+.4f}{tail}"
 
 
-def _sooner(needed: dict[float, list[Match]]) -> Verdict:
-    """Decide by the first tolerance; the other shows how much the answer hangs on it."""
-    verdicts: list[bool | None] = []
+def _sooner(needed: dict[float, dict[str, BreakEven]]) -> Checked:
+    """Decided with the first margin; the other shows how much the answer depends on it."""
+    decided: list[bool | None] = []
     texts = []
-    for tolerance, found in needed.items():
-        by_method = {match.method: match for match in found}
-        if "exposure-crm" not in by_method or "exposure-ips" not in by_method:
+    for margin, found in needed.items():
+        if "exposure-crm" not in found or "exposure-ips" not in found:
             return _lacks("logging, exposure-crm or exposure-ips")
-        crm, ips = by_method["exposure-crm"], by_method["exposure-ips"]
+        crm, ips = found["exposure-crm"], found["exposure-ips"]
         texts.append(
-            f"to within {tolerance:g} CRM {needed_text(crm)}, IPS {needed_text(ips)}, saving {saving_text(crm)}"
+            f"to within {margin:g} CRM {crm.interactions_text}, IPS {ips.interactions_text}, saving {crm.saving_text}"
         )
         enough = crm.saving is not None and crm.saving >= SAVING
-        # Could still be enough: the grid only bounds the saving, or both cross beyond the same end of it.
+        # Could still be enough: the grid only limits the saving, or both cross beyond the same end of it.
         undecided = not enough and (crm.at_least or crm.when == ips.when != "at")
-        verdicts.append(None if undecided else enough)
-    return verdicts[0], "; ".join(texts)
+        decided.append(None if undecided else enough)
+    return decided[0], "; ".join(texts)
 
 
-def _converged(curves: dict[str, RunCurve]) -> Verdict:
+def _converged(curves: dict[str, RunCurve]) -> Checked:
     values, n, lacking = _at(curves, ("skyline", "exposure-crm", "exposure-ips"), 1e9)
     if lacking:
         return _lacks(*lacking)
@@ -180,7 +176,7 @@ def _converged(curves: dict[str, RunCurve]) -> Verdict:
     return holds, f"{_numbers(values, n)}; {gaps}"
 
 
-def _others_below(curves: dict[str, RunCurve]) -> Verdict:
+def _others_below(curves: dict[str, RunCurve]) -> Checked:
     others, both = ("naive", "action-ips", "action-crm"), ("exposure-ips", "exposure-crm")
     values, n, lacking = _at(curves, (*others, *both), 1e9)
     if lacking:
@@ -192,8 +188,8 @@ def _others_below(curves: dict[str, RunCurve]) -> Verdict:
     return not above, _numbers(values, n) + tail
 
 
-def _ablated(ablation: dict[float, RunCurve], curves: dict[str, RunCurve]) -> Verdict:
-    """Distance to logging, averaged over small N, never grows by more than 0.001 from a delta to the next smaller."""
+def _ablated(ablation: dict[float, RunCurve], curves: dict[str, RunCurve]) -> Checked:
+    """Holds if the distance to logging, averaged over small N, never grows by more than 0.001 as delta decreases."""
     deltas = sorted((d for d in ablation if d > 0), reverse=True)
     logging = curves["logging"].get(0)
     if logging is None or len(deltas) < 2:
@@ -215,24 +211,16 @@ def _ablated(ablation: dict[float, RunCurve], curves: dict[str, RunCurve]) -> Ve
     return nearer and no_loss, f"{evidence}; at N = {plain_number(large[-1])} {at_end}"
 
 
-def _never_below(curves: dict[str, RunCurve]) -> Verdict:
-    logging, known = curves["logging"].get(0), {n: runs for n, runs in curves[KNOWN].items() if n >= 100}
+def _never_below(curves: dict[str, RunCurve]) -> Checked:
+    logging, known = curves["logging"].get(0), {n: runs for n, runs in curves[LOGGING_KNOWN].items() if n >= 100}
     if logging is None or not known:
-        return _lacks(*["logging"] * (logging is None), *[KNOWN] * (not known))
+        return _lacks(*["logging"] * (logging is None), *[LOGGING_KNOWN] * (not known))
     by_run = {n: differences(runs, logging) for n, runs in known.items() if runs.keys() & logging}
     if not by_run:
-        return _lacks(f"a run of both logging and {KNOWN}")
+        return _lacks(f"a run of both logging and {LOGGING_KNOWN}")
     gaps = {n: float(of.mean()) for n, of in by_run.items()}
     worst = min(gaps, key=lambda n: gaps[n])
     single = min(float(of.min()) for of in by_run.values())
     evidence = f"lowest mean {gaps[worst]:+.4f} against logging, at N = {plain_number(worst)} of {len(gaps)} from "
     evidence += f"{plain_number(min(gaps))} to {plain_number(max(gaps))}; lowest single run {single:+.4f}"
     return gaps[worst] >= -0.002, evidence
-
-
-def findings_markdown(found: Iterable[Finding]) -> str:
-    """Return the findings as a table in Markdown."""
-    answer = {True: "yes", False: "**no**", None: "undecided"}
-    lines = ["| | data set | claim | holds | evidence |", "|---|---|---|---|---|"]
-    lines += [f"| ({f.letter}) | {f.dataset} | {f.claim} | {answer[f.holds]} | {f.evidence} |" for f in found]
-    return "\n".join([*lines, ""])

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError, UsageError
 
 Metric = Literal["ndcg", "ndcg_by_score"]
-Source: TypeAlias = pa.Table | Path | str
+METRICS: dict[Metric, str] = {"ndcg": "NDCG@5, expected under the policy", "ndcg_by_score": "NDCG@5, ranked by score"}
+"""Column of results.parquet -> its name for a reader."""
 Runs: TypeAlias = dict[int, float]
-"""Run -> its metric, in rising order."""
+"""Run -> its metric, in increasing order of the run."""
 Curve: TypeAlias = dict[int, NDArray[np.float64]]
-"""Number of interactions -> the metric of each run, in rising order."""
+"""Number of interactions N, increasing -> the metric of each run."""
 RunCurve: TypeAlias = dict[int, Runs]
-"""A curve that still knows which run is which: methods are compared run by run, see `aligned`."""
+"""The same with the runs' numbers: methods are compared run by run, see `aligned`."""
 
-KNOWN = "exposure-crm-known"
+LOGGING_KNOWN = "exposure-crm-known"
 LABELS = {
     "logging": "Logging",
     "skyline": "Skyline",
@@ -34,9 +35,11 @@ LABELS = {
     "action-crm": "Action CRM",
     "exposure-ips": "Exposure IPS",
     "exposure-crm": "Exposure CRM",
-    KNOWN: "Exposure CRM, logging policy known",
+    LOGGING_KNOWN: "Exposure CRM, logging policy known",
 }
 """The methods in the paper's order."""
+CONSTANT = ("logging", "skyline")
+"""Methods that learn from no clicks: the same at every N."""
 DELTA = 0.01
 
 
@@ -46,20 +49,20 @@ class Results:
 
     metric: Metric
     runs: dict[tuple[str, str, float], RunCurve]
-    """(dataset, method, delta) -> curve; delta is NaN-free: 0 stands for a method that has none."""
+    """(dataset, method, delta) -> curve; delta is 0 for a method that has none."""
 
     @cached_property
     def values(self) -> dict[tuple[str, str, float], Curve]:
-        """The same without the names of the runs."""
+        """The same without the runs' numbers."""
         return {key: _values(curve) for key, curve in self.runs.items()}
 
     @property
     def datasets(self) -> list[str]:
-        """Names of the data sets, as they first appear."""
+        """Names of the data sets, in order of appearance."""
         return list(dict.fromkeys(dataset for dataset, _, _ in self.runs))
 
     def deltas(self, dataset: str, method: str) -> list[float]:
-        """The method's values of delta, falling."""
+        """The method's values of delta, decreasing."""
         return sorted((d for name, of, d in self.runs if (name, of) == (dataset, method)), reverse=True)
 
     def curve(self, dataset: str, method: str, delta: float = DELTA) -> Curve:
@@ -67,7 +70,7 @@ class Results:
         return _values(self.run_curve(dataset, method, delta))
 
     def run_curve(self, dataset: str, method: str, delta: float = DELTA) -> RunCurve:
-        """The same as `curve`, with the names of the runs."""
+        """The same as `curve`, with the runs' numbers."""
         deltas = self.deltas(dataset, method)
         if not deltas:
             return {}
@@ -78,10 +81,10 @@ class Results:
         return self.curve(dataset, method).get(0, np.empty(0))
 
 
-def read_results(source: Source, metric: Metric = "ndcg") -> Results:
-    """Read results.parquet, or take the same as a pyarrow table, and check it."""
-    if metric not in ("ndcg", "ndcg_by_score"):
-        raise UsageError(f"metric={metric!r} is unknown; choose 'ndcg' or 'ndcg_by_score'.")
+def read_results(source: pa.Table | Path | str, metric: Metric = "ndcg") -> Results:
+    """One metric of results.parquet, or of the same as a pyarrow table; raises DataError where it cannot be used."""
+    if metric not in METRICS:
+        raise UsageError(f"metric={metric!r} is unknown; choose one of: {', '.join(METRICS)}.")
     file = None if isinstance(source, pa.Table) else source
     table = source if isinstance(source, pa.Table) else pq.read_table(source)
     names = ("dataset", "method", "interactions", "delta", "run", metric)
@@ -93,13 +96,13 @@ def read_results(source: Source, metric: Metric = "ndcg") -> Results:
         zip(*(table.column(name).to_pylist() for name in names), strict=True)
     ):
         if method not in LABELS:
-            raise DataError(f"got {method!r}, choose from: {', '.join(LABELS)}.", file=file, row=row, column="method")
+            raise DataError(f"got {method!r}; choose one of: {', '.join(LABELS)}.", file=file, row=row, column="method")
         if value is None or not math.isfinite(value):
             raise DataError(f"got {value}, but every run has a value.", file=file, row=row, column=metric)
         has_none = delta is None or math.isnan(delta)
         cell = runs.setdefault((dataset, method, 0.0 if has_none else delta), {}).setdefault(interactions, {})
         if run in cell:
-            raise DataError(f"run {run} of {method} at N = {interactions} is there twice.", file=file, row=row)
+            raise DataError(f"run {run} of {method} at N = {interactions} appears twice.", file=file, row=row)
         cell[run] = value
     ordered = {key: {n: dict(sorted(curve[n].items())) for n in sorted(curve)} for key, curve in runs.items()}
     return Results(metric, ordered)
@@ -110,16 +113,16 @@ def _values(curve: RunCurve) -> Curve:
 
 
 def aligned(*samples: Runs) -> list[NDArray[np.float64]]:
-    """The values of those runs that all samples have, in the same order: to be compared run by run.
+    """The values of the runs that all samples have, in the same order.
 
-    Each run has a logging policy of its own, which moves all methods of that run together.
+    Methods are compared run by run: each run has its own logging policy, which shifts all methods of that run together.
     """
     common = sorted(set.intersection(*(set(runs) for runs in samples)))
     return [np.array([runs[run] for run in common], dtype=np.float64) for runs in samples]
 
 
 def differences(runs: Runs, reference: Runs) -> NDArray[np.float64]:
-    """How far above the reference each run is that both have."""
+    """Value minus reference for each run that both have."""
     values, base = aligned(runs, reference)
     return values - base
 
@@ -134,19 +137,12 @@ def plain_number(n: float) -> str:
     """400, 9,500, 4·10⁷, 3.8·10⁸: two digits from ten thousand up."""
     if n < 9_999.5:
         return f"{n:,.0f}"
-    mantissa, exponent = _scientific(n)
+    mantissa, exponent = scientific(n)
     power = "10" + exponent.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return power if mantissa == "1" else f"{mantissa}·{power}"
 
 
-def latex_number(n: float) -> str:
-    r"""400, 4 \cdot 10^{7}: for math mode."""
-    if n < 9_999.5:
-        return f"{n:.0f}"
-    mantissa, exponent = _scientific(n)
-    return f"10^{{{exponent}}}" if mantissa == "1" else rf"{mantissa} \cdot 10^{{{exponent}}}"
-
-
-def _scientific(n: float) -> tuple[str, str]:
+def scientific(n: float) -> tuple[str, str]:
+    """Mantissa with two digits, without a trailing zero, and exponent."""
     mantissa, exponent = f"{n:.1e}".split("e")
     return mantissa.removesuffix(".0"), str(int(exponent))

@@ -1,32 +1,30 @@
-"""The paper's two figures from the table of results, as Altair charts: to PNG, SVG and offline HTML."""
+"""The paper's two figures as Altair charts, saved as PNG, SVG and offline HTML."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+import altair as alt
 
 from saferank.engine.errors import UsageError
-from saferank.lab.results import DELTA, LABELS, Curve, Metric, Source, read_results
+from saferank.lab.results import CONSTANT, DELTA, LABELS, METRICS, Curve, Results
 from saferank.lab.significance import summarise
+from saferank.report.chart_style import INK_ON_WHITE, inline, on_white
 
-if TYPE_CHECKING:
-    import altair as alt
-
-    Figure: TypeAlias = alt.HConcatChart | alt.VConcatChart | alt.LayerChart
+Figure: TypeAlias = alt.HConcatChart | alt.VConcatChart | alt.LayerChart
 
 LOW_DATA = 100_000
-"""Up to this N goes the zoom."""
-INK = "#222222"
-AXIS = {"ndcg": "NDCG@5, expected under the policy", "ndcg_by_score": "NDCG@5 of the ranking by score"}
+"""The zoom ends at this N."""
 ROUND_NUMBER = "replace(format(datum.value, '~s'), 'G', 'B')"
 """100, 1k, 10k .. 1B: superscripts are missing from many fonts."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """How a line of a figure is called and drawn."""
+    """The name and style of one line of a figure."""
 
     name: str
     colour: str
@@ -34,8 +32,8 @@ class Line:
     width: float = 2.0
 
 
-# Okabe and Ito's colours, which the colour-blind can tell apart: IPS in blue, CRM in red and orange, the
-# exposure-based ones darker. The dashes say the same again.
+# Okabe and Ito's colours, which colour-blind readers can distinguish: IPS in blue, CRM in red and orange, the
+# exposure-based methods darker. The dashes repeat the distinction.
 METHOD_LINES = {
     "naive": Line(LABELS["naive"], "#8c8c8c", (2, 2), 1.6),
     "action-ips": Line(LABELS["action-ips"], "#56b4e9", (6, 3), 1.6),
@@ -48,26 +46,12 @@ DELTA_COLOURS = ("#fdbe85", "#fd8d3c", "#e6550d", "#a63603", "#5c1a02")
 """From the largest delta down."""
 
 
-@dataclass(frozen=True)
-class Point:
-    """One mark of a line, with what its tooltip says; one run has no deviation and no interval."""
+def main_figure(results: Results, *, delta: float = DELTA) -> Figure:
+    """NDCG@5 against N, one line per method with its 80% confidence band: all N, and the low-data zoom beside it.
 
-    line: str
-    interactions: int
-    mean: float
-    deviation: float | None
-    low: float | None
-    high: float | None
-    runs: int
-
-
-def main_figure(source: Source, metric: Metric = "ndcg", *, delta: float = DELTA) -> Figure:
-    """NDCG@5 against N, a line a method with its 80% confidence band: all N, and the low-data zoom beside it.
-
-    A row of two panels for each data set. The logging policy and the skyline are level lines; the skyline is left
-    out of the zoom, whose scale is its own.
+    One row of two panels per data set. The logging policy and the skyline are level lines; the zoom has its own scale
+    and no skyline.
     """
-    results = read_results(source, metric)
     present = {method for _, method, _ in results.values}
     lines = [line for method, line in METHOD_LINES.items() if method in present]
     if not lines:
@@ -76,11 +60,11 @@ def main_figure(source: Source, metric: Metric = "ndcg", *, delta: float = DELTA
     for dataset in results.datasets:
         curves = {line.name: results.curve(dataset, method, delta) for method, line in METHOD_LINES.items()}
         points = [point for name, curve in curves.items() for point in _points(name, curve)]
-        constants = {LABELS[method]: results.constant(dataset, method) for method in ("logging", "skyline")}
+        constants = {LABELS[method]: results.constant(dataset, method) for method in CONSTANT}
         levels = {name: float(runs.mean()) for name, runs in constants.items() if len(runs)}
         prefix = "" if len(results.datasets) == 1 else f"{dataset}, "
-        panels = [_panel(points, levels, lines, f"{prefix}all N", axis=AXIS[metric], width=440)]
-        low = [point for point in points if point.interactions <= LOW_DATA]
+        panels = [_panel(points, levels, lines, f"{prefix}all N", axis=METRICS[results.metric], width=440)]
+        low = [point for point in points if point["interactions"] <= LOW_DATA]
         if low and len(low) < len(points):
             near = {name: level for name, level in levels.items() if name == LABELS["logging"]}
             panels.append(_panel(low, near, lines, f"{prefix}little data: N ≤ {LOW_DATA:,}", axis=None, width=310))
@@ -88,9 +72,8 @@ def main_figure(source: Source, metric: Metric = "ndcg", *, delta: float = DELTA
     return _figure(rows)
 
 
-def ablation_figure(source: Source, metric: Metric = "ndcg") -> Figure:
-    """NDCG@5 against N for each delta, with the logging policy: a panel a CRM method, a row a data set."""
-    results = read_results(source, metric)
+def ablation_figure(results: Results) -> Figure:
+    """NDCG@5 against N for each delta, with the logging policy: one panel per CRM method, one row per data set."""
     methods = ("action-crm", "exposure-crm")
     deltas = sorted({delta for _, method, delta in results.values if method in methods}, reverse=True)
     if not deltas:
@@ -107,14 +90,14 @@ def ablation_figure(source: Source, metric: Metric = "ndcg") -> Figure:
             points = [point for delta, curve in curves.items() for point in _points(_decimal(delta), curve)]
             if points:
                 title = LABELS[method] if len(results.datasets) == 1 else f"{dataset}, {LABELS[method]}"
-                axis = None if panels else AXIS[metric]
+                axis = None if panels else METRICS[results.metric]
                 panels.append(_panel(points, levels, lines, title, axis=axis, width=375, heading="delta"))
         rows.append(panels)
     return _figure(rows)
 
 
 def save_figure(chart: Figure, folder: Path | str, name: str) -> dict[str, Path]:
-    """Write name.png (at twice the size), name.svg and name.html, which needs no network; return format -> path."""
+    """Write name.png (at twice the size), name.svg and name.html, which opens offline; return format -> path."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = {kind: folder / f"{name}.{kind}" for kind in ("png", "svg", "html")}
@@ -124,13 +107,13 @@ def save_figure(chart: Figure, folder: Path | str, name: str) -> dict[str, Path]
     return paths
 
 
-def _points(line: str, curve: Curve) -> list[Point]:
-    points = []
-    for n, values in curve.items():
-        s = summarise(values)
-        deviation, low, high = (value if s.runs > 1 else None for value in (s.deviation, s.low, s.high))
-        points.append(Point(line, n, s.mean, deviation, low, high, s.runs))
-    return points
+def _points(line: str, curve: Curve) -> list[dict[str, Any]]:
+    """One row per N with the summary of its runs; one run has no deviation and no interval: None."""
+    summaries = {n: asdict(summarise(values)) for n, values in curve.items()}
+    return [
+        {"line": line, "interactions": n, **{key: value if math.isfinite(value) else None for key, value in of.items()}}
+        for n, of in summaries.items()
+    ]
 
 
 def _decimal(delta: float) -> str:
@@ -138,7 +121,7 @@ def _decimal(delta: float) -> str:
 
 
 def _panel(
-    points: list[Point],
+    points: list[dict[str, Any]],
     levels: dict[str, float],
     lines: list[Line],
     title: str,
@@ -149,13 +132,11 @@ def _panel(
 ) -> alt.LayerChart:
     """One set of axes: bands, level lines with their names, lines, and points that carry the tooltips.
 
-    The height is that of the means and levels: a wide band is cut off and squeezes nothing. `heading` is the legend's.
+    The scale covers means and levels: a wide band is cut off. `heading` is the title of the legend.
     """
-    import altair as alt
-
-    heights = [point.mean for point in points] + list(levels.values())
+    heights = [point["mean"] for point in points] + list(levels.values())
     pad = 0.06 * (max(heights) - min(heights)) or 0.01
-    first, last = (f(point.interactions for point in points) for f in (min, max))
+    first, last = (f(point["interactions"] for point in points) for f in (min, max))
     powers = [10**k for k in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1)]
     x = alt.X("interactions:Q").scale(type="log", domain=[first / 1.2, last * 1.2], nice=False)
     x = x.axis(values=powers, labelExpr=ROUND_NUMBER, title="Number of logged interactions, N", grid=False)
@@ -174,22 +155,19 @@ def _panel(
         type="ordinal", domain=names, range=[line.width for line in lines]
     )
 
-    data = alt.InlineData(values=[asdict(point) for point in points])
-    base = alt.Chart(data).encode(x=x, color=colour)
+    base = alt.Chart(inline(points)).encode(x=x, color=colour)
     band = base.mark_area(clip=True, opacity=0.18).encode(y="low:Q", y2="high:Q")
     drawn = base.mark_line(clip=True).encode(y=y, strokeDash=dash, strokeWidth=thick)
     dots = base.mark_circle(clip=True, size=14, opacity=1.0).encode(y=y, tooltip=_tooltip(heading or "method"))
     level_rows = [{"level": level, "name": name, "interactions": first} for name, level in levels.items()]
-    marked = alt.Chart(alt.InlineData(values=level_rows)).encode(y="level:Q", tooltip=["name:N", "level:Q"])
-    rule = marked.mark_rule(color=INK, strokeWidth=1.3)
-    label = marked.mark_text(align="left", baseline="bottom", dx=0, dy=-3, fontSize=12, color=INK)
+    marked = alt.Chart(inline(level_rows)).encode(y="level:Q", tooltip=["name:N", "level:Q"])
+    rule = marked.mark_rule(color=INK_ON_WHITE, strokeWidth=1.3)
+    label = marked.mark_text(align="left", baseline="bottom", dx=0, dy=-3, fontSize=12, color=INK_ON_WHITE)
     names_shown = label.encode(x="interactions:Q", text="name:N")
     return alt.LayerChart(layer=[band, rule, drawn, dots, names_shown], title=title, width=width, height=300)
 
 
 def _tooltip(heading: str) -> list[alt.Tooltip]:
-    import altair as alt
-
     return [
         alt.Tooltip("line:N", title=heading),
         alt.Tooltip("interactions:Q", title="N", format=",d"),
@@ -202,19 +180,6 @@ def _tooltip(heading: str) -> list[alt.Tooltip]:
 
 
 def _figure(rows: list[list[alt.LayerChart]]) -> Figure:
-    """Put panels side by side and rows below each other, on white, with one legend at the bottom."""
-    import altair as alt
-
+    """Panels side by side, rows below each other."""
     beside = [alt.hconcat(*panels, spacing=28) for panels in rows if panels]
-    chart = beside[0] if len(beside) == 1 else alt.vconcat(*beside)
-    chart.background, chart.padding = "white", 12
-    axis: dict[str, Any] = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
-    chart.config = alt.Config(
-        view=alt.ViewConfig(stroke="#cccccc"),
-        title=alt.TitleConfig(fontSize=14, anchor="start", color=INK),
-        axis=alt.AxisConfig(gridColor="#ececec", labelColor="#333333", **axis),
-        legend=alt.LegendConfig(
-            orient="bottom", columns=6, labelFontSize=12, labelLimit=300, symbolSize=300, titleOrient="left"
-        ),
-    )
-    return chart
+    return on_white(beside[0] if len(beside) == 1 else alt.vconcat(*beside))

@@ -1,38 +1,104 @@
-"""From results.parquet to what a reader wants: the table, the figures, and the findings."""
+"""What `saferank reproduce` writes beside results.parquet: tables, figures and findings."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
 
-from saferank.lab.break_even import matches, matches_markdown
-from saferank.lab.paper_findings import findings, findings_markdown
-from saferank.lab.results import Metric
-from saferank.lab.results_table import results_table
+from saferank.lab.break_even import BreakEven, break_even_points
+from saferank.lab.paper_findings import paper_findings
+from saferank.lab.results import CONSTANT, LABELS, METRICS, read_results, scientific
+from saferank.lab.results_table import CellStyle, ResultsTable, results_table
 from saferank.report.figures import ablation_figure, main_figure, save_figure
+
+IN_MARKDOWN = CellStyle(best="**{}**")
+IN_LATEX = CellStyle(
+    best=r"\textbf{{{}}}",
+    deviation=r"{{\small ({})}}",
+    lower=r"$^{\blacktriangledown}$",
+    higher=r"$^{\blacktriangle}$",
+    same=r"$^{\star}$",
+)
+HOLDS = {True: "yes", False: "**no**", None: "undecided"}
 
 
 def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.01, ablation: bool = False) -> None:
-    """Write table, figures and findings of both metrics to the folder, and show those of the expected NDCG."""
+    """Write tables, figures and findings of both metrics to the folder; print those of the expected NDCG."""
     pages = []
-    metrics: dict[Metric, str] = {"ndcg": "expected under the policy", "ndcg_by_score": "ranked by score"}
-    for metric, name in metrics.items():
-        table = results_table(results, metric=metric, delta=delta)
-        parts = [
-            f"# NDCG@5, {name}",
-            table.markdown(),
+    for metric, name in METRICS.items():
+        read = read_results(results, metric)
+        table = results_table(read, delta=delta)
+        findings = paper_findings(read, delta=delta)
+        texts = [
+            f"# {name}",
+            markdown_table(table.heading(), table.text_rows(IN_MARKDOWN)),
+            table.legend(),
             "## Interactions needed to match the logging policy",
-            matches_markdown(matches(results, metric, delta=delta)),
+            markdown_table(*break_even_rows(break_even_points(read, delta=delta))),
             "## The paper's findings",
-            findings_markdown(findings(results, metric, delta=delta)),
+            markdown_table(
+                ("", "data set", "claim", "holds", "evidence"),
+                [(f"({one.letter})", one.dataset, one.claim, HOLDS[one.holds], one.evidence) for one in findings],
+            ),
         ]
-        pages.append("\n\n".join(parts))
-        (folder / f"table_{metric}.tex").write_text(table.latex() + "\n", encoding="utf-8")
-        save_figure(main_figure(results, metric, delta=delta), folder, f"figure_{metric}")
+        pages.append("\n\n".join(texts))
+        (folder / f"table_{metric}.tex").write_text(latex_table(table), encoding="utf-8")
+        save_figure(main_figure(read, delta=delta), folder, f"figure_{metric}")
     (folder / "report.md").write_text("\n\n".join(pages) + "\n", encoding="utf-8")
     if ablation:
-        save_figure(ablation_figure(results), folder, "ablation")
+        save_figure(ablation_figure(read_results(results)), folder, "ablation")
     console.print(Markdown(pages[0]))
-    console.print(f"\nTable, figures and findings are in {folder}/", highlight=False)
+    console.print(f"\nTables, figures and findings are in {folder}/", highlight=False)
+
+
+def break_even_rows(points: Iterable[BreakEven]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Heading and rows of the table of break-even points."""
+    heading = ("method", "data set", "interactions", "saving compared with exposure IPS")
+    return heading, [(LABELS[one.method], one.dataset, one.interactions_text, one.saving_text) for one in points]
+
+
+def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The table in Markdown."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heading, ["---"] * len(heading), *rows))
+
+
+def latex_table(table: ResultsTable) -> str:
+    """The table as a LaTeX tabular; needs booktabs and amssymb."""
+    datasets = list(dict.fromkeys(dataset for dataset, _ in table.columns))
+    names, rules, end = [], [], 1
+    for dataset in datasets:
+        span = sum(name == dataset for name, _ in table.columns)
+        names.append(rf"\multicolumn{{{span}}}{{c}}{{{latex_text(dataset)}}}")
+        rules.append(rf"\cmidrule(lr){{{end + 1}-{end + span}}}")
+        end += span
+    rows = [" & ".join(cells) + r" \\" for cells in table.text_rows(IN_LATEX)]
+    constant = sum(method in CONSTANT for method in table.rows)
+    lines = [
+        rf"\begin{{tabular}}{{l {'c' * len(table.columns)}}}",
+        r"\toprule",
+        rf"& {' & '.join(names)} \\",
+        " ".join(rules),
+        "& " + " & ".join(f"$N = {latex_number(n)}$" for _, n in table.columns) + r" \\",
+        r"\midrule",
+        *rows[:constant],
+        *([r"\midrule"] if 0 < constant < len(rows) else []),
+        *rows[constant:],
+    ]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def latex_text(text: str) -> str:
+    """The text with LaTeX's special characters escaped."""
+    named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(named.get(c, rf"\{c}" if c in "%&#_${}" else c) for c in text)
+
+
+def latex_number(n: float) -> str:
+    r"""400, 4 \cdot 10^{7}: for math mode."""
+    if n < 9_999.5:
+        return f"{n:.0f}"
+    mantissa, exponent = scientific(n)
+    return f"10^{{{exponent}}}" if mantissa == "1" else rf"{mantissa} \cdot 10^{{{exponent}}}"

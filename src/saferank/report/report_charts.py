@@ -1,89 +1,101 @@
-"""The report's charts. Each fits the width of a phone; a dashed line is zero, or the loss that is accepted."""
+"""The report's charts. A dashed line is zero, or the accepted loss."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from saferank.report.chart_svg import BLUE, GREEN, GREY, INK, ORANGE, RED, chart_svg
+import altair as alt
+import numpy as np
+from markupsafe import Markup
+
+from saferank.report.chart_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    HEIGHT,
+    INK,
+    ORANGE,
+    RED,
+    WIDTH,
+    chart_svg,
+    colour_by,
+    inline,
+)
+from saferank.report.page import signed
 from saferank.verdict.certificate import Certificate, SegmentRow, confidence
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from saferank.verdict.exposure_shift import Changes
+from saferank.verdict.exposure_shift import Changes
 
 DIFFERENCE = "clicks per interaction, new minus old"
-WIDTH, HEIGHT = 350, 190
 MOST_ROWS = 25
-"""Of a chart with a row a name: more cannot be read."""
-CHOSEN, HOLDS, NO_PROMISE = "chosen", "holds too", "no promise"
-GAINS, LOSES, OPEN = "gains", "loses", "open"
-UP, STAYS, DOWN = "moves up", "stays", "moves down"
+"""Of a chart with one row per segment: more cannot be read."""
 GROUPS = (1, 2, 3, 5, 10, 20)
-"""Last ranks of the groups in which more than ten ranks are drawn."""
+"""Last rank of each group, if more than ten ranks are drawn in groups."""
 
 
-def improvement_chart(certificate: Certificate) -> str:
-    """The estimate and its interval, on a ground that is green where the new policy may go live."""
-    import altair as alt
-
+def improvement_chart(certificate: Certificate) -> Markup:
+    """The estimate and its interval, on a background that is green where the new policy may be deployed."""
     low, high, limit = certificate.lower, certificate.upper, -certificate.tolerance
     pad = 0.2 * (max(high, limit) - min(low, limit)) or 0.01
     ends = [min(low, limit) - pad, max(high, limit) + pad]
     x = alt.X("from:Q", title=DIFFERENCE).scale(domain=ends, nice=False).axis(tickCount=5, grid=False)
     names = ["too much worse", "acceptable"] if certificate.tolerance else ["worse", "as good or better"]
     ground = [{"from": ends[0], "to": limit, "is": names[0]}, {"from": limit, "to": ends[1], "is": names[1]}]
-    colour = alt.Color("is:N", title=None, sort=names).scale(domain=names, range=[RED, GREEN])
+    colour = colour_by("is", dict(zip(names, (RED, GREEN), strict=True)), ground)
     bar = [{"from": low, "to": high, "estimate": certificate.improvement}]
-    middle = alt.Chart(_data(bar)).encode(x=x.copy())
-    point = alt.Chart(_data(bar)).encode(x=alt.X("estimate:Q"))
+    middle = alt.Chart(inline(bar)).encode(x=x.copy())
+    point = alt.Chart(inline(bar)).encode(x=alt.X("estimate:Q"))
     layers = [
-        alt.Chart(_data(ground)).mark_rect(opacity=0.22).encode(x=x, x2="to:Q", color=colour),
+        alt.Chart(inline(ground)).mark_rect(opacity=0.22).encode(x=x, x2="to:Q", color=colour),
         middle.mark_rule(color=BLUE, strokeWidth=7, strokeCap="round").encode(x2="to:Q"),
         point.mark_circle(size=200, opacity=1, color=INK),
         point.mark_text(dy=-22, fontSize=15, fontWeight="bold", color=INK).encode(
-            text=alt.value(_signed(bar, "estimate"))
+            text=alt.value(signed(certificate.improvement))
         ),
-        middle.mark_text(dy=22, color=INK).encode(text=alt.value(_signed(bar, "from"))),
-        alt.Chart(_data(bar)).mark_text(dy=22, color=INK).encode(x="to:Q", text=alt.value(_signed(bar, "to"))),
+        middle.mark_text(dy=22, color=INK).encode(text=alt.value(signed(low))),
+        alt.Chart(inline(bar)).mark_text(dy=22, color=INK).encode(x="to:Q", text=alt.value(signed(high))),
     ]
     return chart_svg(alt.LayerChart(layer=layers, width=WIDTH + 30, height=110), "improvement", "The improvement")
 
 
-def bounds_chart(certificate: Certificate) -> str:
-    """Every bound's interval, those without promise set apart."""
+def bounds_chart(certificate: Certificate) -> Markup:
+    """Every bound's interval, those without a promise in another colour."""
     rows = [
         {
             "name": row.name,
             "low": row.lower,
             "high": row.upper,
-            "kind": CHOSEN if row.name == certificate.bound else HOLDS if row.guarantee else NO_PROMISE,
+            "kind": "chosen" if row.name == certificate.bound else "holds too" if row.guarantee else "no promise",
         }
         for row in certificate.bounds
     ]
-    colours = {CHOSEN: BLUE, HOLDS: GREY, NO_PROMISE: ORANGE}
+    colours = {"chosen": BLUE, "holds too": GREY, "no promise": ORANGE}
     return _intervals(rows, colours, certificate, "bounds", "Bounds side by side", middle=certificate.improvement)
 
 
-def segments_chart(certificate: Certificate) -> str:
+def segments_chart(certificate: Certificate) -> Markup:
     """The interval of each segment, worst first."""
     rows = [
-        {"name": row.segment or "(none)", "low": row.lower, "high": row.upper, "at": row.improvement, "kind": lot(row)}
-        for row in certificate.segments[:MOST_ROWS]
+        {
+            "name": one.segment or "(none)",
+            "low": one.lower,
+            "high": one.upper,
+            "at": one.improvement,
+            "kind": outcome(one),
+        }
+        for one in certificate.segments[:MOST_ROWS]
     ]
-    return _intervals(rows, {GAINS: GREEN, OPEN: GREY, LOSES: RED}, certificate, "segments", "Improvement by segment")
+    colours = {"gains": GREEN, "undecided": GREY, "loses": RED}
+    return _intervals(rows, colours, certificate, "segments", "Improvement by segment")
 
 
-def lot(row: SegmentRow) -> str:
-    """Whether the segment surely gains or loses, or that is open."""
-    return LOSES if row.upper < 0 else GAINS if row.lower > 0 else OPEN
+def outcome(row: SegmentRow) -> str:
+    """Whether the segment gains or loses, or the interval leaves it undecided."""
+    return "loses" if row.upper < 0 else "gains" if row.lower > 0 else "undecided"
 
 
-def dial_chart(certificate: Certificate) -> str:
-    """The lower bound by how sure one wants to be."""
-    import altair as alt
-
+def dial_chart(certificate: Certificate) -> Markup:
+    """The lower bound at other confidence levels."""
     limit = -certificate.tolerance
     dial = {**dict(certificate.delta_dial), certificate.delta: certificate.lower}
     rows = [
@@ -91,12 +103,9 @@ def dial_chart(certificate: Certificate) -> str:
         for delta, lower in sorted(dial.items(), reverse=True)
         if lower is not None
     ]
-    present = [name for name in ("DEPLOY", "not DEPLOY") if any(row["is"] == name for row in rows)]
-    colour = alt.Color("is:N", title=None, sort=present).scale(
-        domain=present, range=[GREEN if name == "DEPLOY" else ORANGE for name in present]
-    )
-    base = alt.Chart(_data(rows)).encode(
-        x=alt.X("sure:O", sort=None, title="how sure one wants to be: 1 - delta").axis(labelAngle=0),
+    colour = colour_by("is", {"DEPLOY": GREEN, "not DEPLOY": ORANGE}, rows)
+    base = alt.Chart(inline(rows)).encode(
+        x=alt.X("sure:O", sort=None, title="confidence level, 1 - delta").axis(labelAngle=0),
         y=alt.Y("lower:Q", title="lower bound").scale(zero=False).axis(tickCount=5),
     )
     asked = alt.datum.sure == confidence(certificate.delta)
@@ -110,11 +119,9 @@ def dial_chart(certificate: Certificate) -> str:
     return chart_svg(alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT), "dial", "Lower bound by delta")
 
 
-def watch_chart(looks: Sequence[Mapping[str, Any]], tolerance: float) -> str:
+def watch_chart(looks: Sequence[Mapping[str, Any]], tolerance: float) -> Markup:
     """Estimate and bounds, look after look."""
-    import altair as alt
-
-    base = alt.Chart(_data(looks)).encode(
+    base = alt.Chart(inline(looks)).encode(
         x=alt.X("interactions:Q", title="held-out interactions at the look")
         .axis(grid=False, format="~s", tickCount=6)
         .scale(zero=False)
@@ -129,10 +136,8 @@ def watch_chart(looks: Sequence[Mapping[str, Any]], tolerance: float) -> str:
     return chart_svg(alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT), "watch", "The bounds over time")
 
 
-def training_chart(history: Sequence[Mapping[str, Any]], best_epoch: int) -> str:
-    """What training climbed, and what chose the epoch."""
-    import altair as alt
-
+def training_chart(history: Sequence[Mapping[str, Any]], best_epoch: int) -> Markup:
+    """The objective that training maximised, and the validation value that chose the epoch."""
     rows: list[dict[str, Any]] = []
     for epoch in history:
         lines = {"estimate, train": epoch["estimate"], "validation": epoch["validation"]}
@@ -140,41 +145,32 @@ def training_chart(history: Sequence[Mapping[str, Any]], best_epoch: int) -> str
             lines["estimate - risk, train"] = epoch["estimate"] - epoch["risk"]
         rows += [{"epoch": epoch["epoch"], "line": name, "value": value} for name, value in lines.items()]
     colours = {"estimate, train": GREY, "estimate - risk, train": ORANGE, "validation": BLUE}
-    present = {name: colour for name, colour in colours.items() if any(row["line"] == name for row in rows)}
-    colour = alt.Color("line:N", title=None, sort=list(present)).scale(
-        domain=list(present), range=list(present.values())
-    )
     line = (
-        alt.Chart(_data(rows))
+        alt.Chart(inline(rows))
         .mark_line(point=True)
         .encode(
             x=alt.X("epoch:Q").axis(format="d", tickMinStep=1, grid=False).scale(nice=False),
             y=alt.Y("value:Q", title="clicks per interaction").scale(zero=False),
-            color=colour,
+            color=colour_by("line", colours, rows),
         )
     )
-    best = alt.Chart(_data([{"epoch": best_epoch}])).mark_rule(color=INK, strokeDash=[2, 3]).encode(x="epoch:Q")
+    best = alt.Chart(inline([{"epoch": best_epoch}])).mark_rule(color=INK, strokeDash=[2, 3]).encode(x="epoch:Q")
     return chart_svg(alt.LayerChart(layer=[best, line], width=WIDTH, height=HEIGHT), "training", "Training curves")
 
 
-def examination_chart(examination: Sequence[float]) -> str:
-    """The chance that each rank is looked at."""
-    import altair as alt
-
+def examination_chart(examination: Sequence[float]) -> Markup:
+    """The chance that each rank is examined."""
     rows = [{"rank": rank, "value": value} for rank, value in enumerate(examination, 1)]
     chart = (
-        alt.Chart(_data(rows))
+        alt.Chart(inline(rows))
         .mark_line(point={"color": GREEN}, color=GREEN)
-        .encode(x=alt.X("rank:O").axis(labelAngle=0), y=alt.Y("value:Q", title="looked at").scale(domain=[0, 1]))
+        .encode(x=alt.X("rank:O").axis(labelAngle=0), y=alt.Y("value:Q", title="examination").scale(domain=[0, 1]))
     )
     return chart_svg(chart.properties(width=WIDTH, height=HEIGHT), "examination", "Examination by rank")
 
 
-def moves_chart(changes: Changes) -> str:
-    """From which rank of the log to which rank of the new policy: the share of what stood there."""
-    import altair as alt
-    import numpy as np
-
+def moves_chart(changes: Changes) -> Markup:
+    """Share of the documents at each rank of the log that each rank of the new policy gets."""
     cutoff = len(changes.moves) - 1
     last = list(range(1, cutoff + 1)) if cutoff <= 10 else [*(rank for rank in GROUPS if rank < cutoff), cutoff]
     first = [1, *(rank + 1 for rank in last[:-1])]
@@ -189,23 +185,21 @@ def moves_chart(changes: Changes) -> str:
             "new": new[j],
             "share": share,
             "text": f"{share:.0%}",
-            "kind": STAYS if i == j else UP if j < i else DOWN,
+            "kind": "stays" if i == j else "moves up" if j < i else "moves down",
         }
         for i, size in enumerate(sizes)
         for j in range(len(sizes))
         if (share := grouped[i, j] / size) >= 0.005
     ]
-    kinds = {UP: GREEN, STAYS: GREY, DOWN: ORANGE}
-    base = alt.Chart(_data(rows)).encode(
+    colours = {"moves up": GREEN, "stays": GREY, "moves down": ORANGE}
+    base = alt.Chart(inline(rows)).encode(
         x=alt.X("new:N", sort=new, title="rank under the new policy")
         .axis(labelAngle=0, orient="top")
         .scale(domain=new),
         y=alt.Y("old:N", sort=old, title="rank in the log").scale(domain=old),
     )
     cells = base.mark_rect(cornerRadius=3).encode(
-        color=alt.Color("kind:N", title=None, sort=list(kinds))
-        .scale(domain=list(kinds), range=list(kinds.values()))
-        .legend(columns=3),
+        color=colour_by("kind", colours, rows).legend(columns=3),
         opacity=alt.Opacity("share:Q", legend=None).scale(type="sqrt", domain=[0, 1], range=[0.08, 0.85]),
     )
     side = min(54, (WIDTH + 20) // len(new))
@@ -214,17 +208,15 @@ def moves_chart(changes: Changes) -> str:
     return chart_svg(chart, "moves", "Exposure moved from rank to rank")
 
 
-def moved_chart(changes: Changes) -> str:
-    """How many interactions see how much of their exposure move."""
-    import altair as alt
-
+def moved_chart(changes: Changes) -> Markup:
+    """Share of the interactions by how much of their query's exposure moves."""
     steps = len(changes.spread)
     rows = [{"from": k / steps, "to": (k + 1) / steps, "share": float(s)} for k, s in enumerate(changes.spread)]
     chart = (
-        alt.Chart(_data(rows))
+        alt.Chart(inline(rows))
         .mark_bar(color=BLUE, binSpacing=2)
         .encode(
-            x=alt.X("from:Q", bin="binned", title="of the query's exposure goes to other documents").axis(
+            x=alt.X("from:Q", bin="binned", title="query's exposure that goes to other documents").axis(
                 format=".0%", grid=False
             ),
             x2="to:Q",
@@ -241,17 +233,11 @@ def _intervals(
     name: str,
     label: str,
     middle: float | None = None,
-) -> str:
-    """A row a name: its interval, with the estimate as a dot."""
-    import altair as alt
-
-    present = {kind: colour for kind, colour in colours.items() if any(row["kind"] == kind for row in rows)}
-    colour = alt.Color("kind:N", title=None, sort=list(present)).scale(
-        domain=list(present), range=list(present.values())
-    )
-    colour = colour.legend(columns=3, symbolType="stroke", symbolStrokeWidth=5)
+) -> Markup:
+    """One row per name: its interval, with the estimate as a dot."""
+    colour = colour_by("kind", colours, rows).legend(columns=3, symbolType="stroke", symbolStrokeWidth=5)
     at = [row if middle is None else row | {"at": middle} for row in rows]
-    base = alt.Chart(_data(at)).encode(y=alt.Y("name:N", sort=None, title=None).axis(labelLimit=160), color=colour)
+    base = alt.Chart(inline(at)).encode(y=alt.Y("name:N", sort=None, title=None).axis(labelLimit=160), color=colour)
     x = alt.X("low:Q", title=DIFFERENCE).axis(tickCount=4, labelFlush=False)
     layers = [
         _limit(-certificate.tolerance, "x"),
@@ -265,18 +251,6 @@ def _intervals(
 
 
 def _limit(value: float, axis: str) -> alt.Chart:
-    import altair as alt
-
-    rule = alt.Chart(_data([{"limit": value}])).mark_rule(color=INK, strokeDash=[5, 4])
-    line: alt.Chart = rule.encode(x="limit:Q") if axis == "x" else rule.encode(y="limit:Q")
+    rule = alt.Chart(inline([{"limit": value}])).mark_rule(color=INK, strokeDash=[5, 4])
+    line: alt.Chart = rule.encode(**{axis: "limit:Q"})
     return line
-
-
-def _data(rows: Iterable[Mapping[str, Any]]) -> alt.InlineData:
-    import altair as alt
-
-    return alt.InlineData(values=[dict(row) for row in rows])
-
-
-def _signed(rows: Sequence[Mapping[str, float]], name: str) -> str:
-    return f"{rows[0][name]:+.5f}"

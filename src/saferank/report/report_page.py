@@ -1,45 +1,50 @@
-"""report.html: a policy, its verdict and what it changes, on one page that needs no network and no script."""
+"""report.html: a policy, its verdict and what it changes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
-from saferank import __version__
+from markupsafe import Markup
+
 from saferank.doctor.health import Health
-from saferank.report.log_sections import changes_sections, examination_section, health_section
-from saferank.report.page import beside, figure, folded, items, page, paragraph, section, table
-from saferank.report.report_charts import training_chart
-from saferank.report.verdict_sections import assumptions_section, verdict_head, verdict_sections
-from saferank.verdict.certificate import Certificate
+from saferank.engine.bounds.registry import BOUNDS, INDEPENDENT, MIX, NORMAL, POSITION_BASED, THEOREM_1
+from saferank.report import report_charts as charts
+from saferank.report.doctor_charts import curve_chart, traffic_chart
+from saferank.report.page import render
+from saferank.verdict.certificate import Certificate, confidence, meaning
+from saferank.verdict.certify import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
 from saferank.verdict.exposure_shift import Changes
 
-STYLE = """
-.verdict { display: inline-block; margin: 0 0 .8rem; padding: .25rem 1rem; border-radius: .5rem; font-size: 2rem;
-  font-weight: 700; letter-spacing: .03em; color: var(--page); background: var(--soft); }
-.verdict.good { background: var(--good); } .verdict.caution { background: var(--caution); }
-.verdict.bad { background: var(--bad); } .next { font-size: 1.05rem; }
-nav { margin: 1rem 0; font-size: .9rem; } nav a { color: var(--soft); margin-right: 1rem; white-space: nowrap; }
-h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-tr.chosen td { font-weight: 600; } li p { margin: .2rem 0; }
-@media print { nav { display: none; } }
-"""
 TITLES = {
     "improvement": "Improvement", "bounds": "Bounds", "curves": "Curves", "watch": "Over time", "segments": "Segments",
-    "traffic": "New queries",
-    "exposure": "Exposure moved", "most": "What changes most", "examination": "Examination", "training": "Training",
-    "health": "Log health", "assumptions": "Assumptions", "manifest": "Manifest",
+    "traffic": "New queries", "exposure": "Exposure moved", "most": "What changes most", "examination": "Examination",
+    "training": "Training", "health": "Log health", "assumptions": "Assumptions", "manifest": "Inputs",
 }  # fmt: skip
-"""Section -> its name in the list at the top."""
-NOT_CERTIFIED = "Not certified: nothing says yet that this policy is as good as the ranker in use."
+"""Section -> its name in the contents."""
+BROKEN_BY = {
+    INDEPENDENT: "users who come back (give `--unit`), bots, a sale or a season in the log; other traffic after "
+    "deployment. A split by time, with the last days held out, shows whether the past predicts the future.",
+    MIX: "other queries after deployment than in the held-out part.",
+    POSITION_BASED: "users who click high ranks because they are high; a good document that takes clicks from those "
+    "below it; a layout in which ranks look different.",
+    EXAMINATION: "several devices or layouts mixed in one log; users who are not position-based.",
+    GIVEN: "a curve from other traffic, another device or another layout. If it is too steep, clicks at low ranks "
+    "count too much, and documents moved up from there look better than they are.",
+    KNOWN: "rules or filters that change the ranking after the scores; scores of another version of the ranker.",
+    STABLE: "a ranker that moves documents up on the day on which they are wanted. With timestamps this is checked.",
+    WITHIN: "a ranker that follows demand from hour to hour.",
+    NORMAL: "a few clicks with very large weights: then far more interactions are needed than it seems.",
+    THEOREM_1: "rankings in which documents appear and disappear together: there the constant is too small.",
+}
+"""Assumption -> what would break it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What there is to tell about a policy; what is None is left out, with a word on how to get it."""
+    """What is known about a policy; a section without data is left out, and the page says how to get it."""
 
     name: str
     manifest: Mapping[str, Any]
@@ -50,122 +55,116 @@ class Report:
 
 
 def report_page(report: Report) -> str:
-    """Return the page."""
-    sections = list(_sections(report))
-    body = [
-        *_head(report),
-        _contents(sections),
-        *sections,
-        *_absent(report),
-        paragraph(f"Made by saferank {__version__}.", "soft"),
-    ]
-    return page(f"saferank report: {report.name}", body, style=STYLE)
-
-
-def _head(report: Report) -> Iterator[str]:
+    """The page as HTML."""
     manifest, certificate = report.manifest, report.certificate
-    if certificate is None:
-        yield '<p class="verdict">NOT CERTIFIED</p>'
-        yield f"<h1>{escape(NOT_CERTIFIED)}</h1>"
-        yield paragraph(
-            f"Next: `saferank certify {report.name} LOG --features F`, on interactions that training never saw.", "next"
-        )
-    else:
-        yield from verdict_head(certificate)
-    log = manifest.get("inputs", {}).get("log") or {}
-    pieces = [f"Model {report.name}", str(manifest.get("settings", {}).get("method", ""))]
-    if log:
-        pieces.append(f"learned from {log.get('source')}")
-        period = log.get("period")
-        pieces.append(f"{str(period[0])[:10]} to {str(period[1])[:10]}" if period else "")
+    sections = {name: TITLES[name] for name in _sections(report)}
+    values: dict[str, Any] = {}
+    json_texts = {"Model": json.dumps(manifest, indent=2)}
     if certificate is not None:
-        pieces.append(f"certified {certificate.created[:10]}")
-    yield paragraph(", ".join(piece for piece in pieces if piece) + ".", "soft source")
-
-
-def _contents(sections: list[str]) -> str:
-    links = [
-        f'<a href="#{name}">{escape(title)}</a>'
-        for name, title in TITLES.items()
-        if any(text.startswith(f'<section id="{name}"') for text in sections)
-    ]
-    return f'<nav aria-label="Contents">{" ".join(links)}</nav>'
+        bound = BOUNDS.get(certificate.bound)
+        json_texts["Certificate"] = json.dumps(asdict(certificate) | {"verdict": certificate.verdict.value}, indent=2)
+        values = {
+            "verdict": certificate.verdict.value,
+            "meaning": meaning(certificate),
+            "sure": confidence(certificate.spent),
+            "looks": certificate.inputs.get("looks") or [],
+            "outcome": charts.outcome,
+            "most_drawn": charts.MOST_ROWS,
+            "guarantee": bound is None or bound.guarantee,
+            "assumptions": [(text, BROKEN_BY.get(text)) for text in certificate.assumptions],
+        }
+    return render(
+        "report.html",
+        name=report.name,
+        certificate=certificate,
+        changes=report.changes,
+        health=report.health,
+        manifest=manifest,
+        origin=list(_origin(report)),
+        examination_source=manifest.get("inputs", {}).get("examination"),
+        training=manifest.get("training") or {},
+        comparison=manifest.get("comparison") or {},
+        sections=sections,
+        charts=_charts(report, sections),
+        json=json_texts,
+        absent=list(_absent(report)),
+        **values,
+    )
 
 
 def _sections(report: Report) -> Iterator[str]:
-    manifest = report.manifest
-    if report.certificate is not None:
-        yield from verdict_sections(report.certificate)
+    """Names of the sections that have data, in the order of the page."""
+    manifest, certificate = report.manifest, report.certificate
+    if certificate is not None:
+        data: dict[str, Any] = {
+            "improvement": True,
+            "bounds": certificate.bounds,
+            "curves": certificate.other_curves,
+            "watch": certificate.inputs.get("looks"),
+            "segments": certificate.segments,
+            "traffic": certificate.traffic,
+        }
+        yield from (name for name, rows in data.items() if rows)
     if report.changes is not None:
-        yield from changes_sections(report.changes)
-    origin = manifest.get("inputs", {}).get("examination")
+        yield "exposure"
+        if report.changes.queries:
+            yield "most"
     if manifest.get("examination"):
-        yield examination_section(manifest["examination"], origin, report.health)
+        yield "examination"
     if manifest.get("training", {}).get("history") or manifest.get("comparison"):
-        yield _training(manifest)
+        yield "training"
     if report.health is not None:
-        yield health_section(report.health)
+        yield "health"
+    if certificate is not None:
+        yield "assumptions"
+    yield "manifest"
+
+
+def _charts(report: Report, sections: Mapping[str, str]) -> dict[str, Markup]:
+    drawn = {}
+    if (certificate := report.certificate) is not None:
+        drawn["improvement"] = charts.improvement_chart(certificate)
+        drawn["dial"] = charts.dial_chart(certificate)
+        if "bounds" in sections:
+            drawn["bounds"] = charts.bounds_chart(certificate)
+        if "segments" in sections:
+            drawn["segments"] = charts.segments_chart(certificate)
+        if len(looks := certificate.inputs.get("looks") or []) > 1:
+            drawn["watch"] = charts.watch_chart(looks, certificate.tolerance)
+    if report.changes is not None:
+        drawn["moves"], drawn["moved"] = charts.moves_chart(report.changes), charts.moved_chart(report.changes)
+    if report.health is not None:
+        drawn["examination"], drawn["traffic"] = curve_chart(report.health), traffic_chart(report.health)
+    elif "examination" in sections:
+        drawn["examination"] = charts.examination_chart(report.manifest["examination"])
+    if history := (training := report.manifest.get("training") or {}).get("history"):
+        drawn["training"] = charts.training_chart(history, training["best_epoch"])
+    return drawn
+
+
+def _origin(report: Report) -> Iterator[str]:
+    """What the page is about: the model, its method, its log and the day of its certificate."""
+    yield report.name
+    if method := report.manifest.get("settings", {}).get("method"):
+        yield str(method)
+    if log := report.manifest.get("inputs", {}).get("log"):
+        yield f"learned from {log.get('source')}"
+        if period := log.get("period"):
+            yield f"{str(period[0])[:10]} to {str(period[1])[:10]}"
     if report.certificate is not None:
-        yield assumptions_section(report.certificate)
-    yield _manifest(report)
-
-
-def _training(manifest: Mapping[str, Any]) -> str:
-    training, comparison = manifest.get("training", {}), manifest.get("comparison") or {}
-    body = []
-    if training.get("history"):
-        caption = (
-            f"Epoch {training['best_epoch']} of {len(training['history'])} had the best validation, and was kept. "
-            "Risk is the price of uncertainty: the width of the bound that training maximises."
-        )
-        body.append(figure(training_chart(training["history"], training["best_epoch"]), caption))
-    if comparison.get("policies"):
-        rows = [
-            (
-                str(row["name"]),
-                *(_decimal(row[name]) for name in ("estimate", "lower_bound", "divergence")),
-                _share(row["never_shown"]),
-            )
-            for row in comparison["policies"]
-        ]
-        heading = ("policy", "clicks", "lower bound", "divergence", "never shown")
-        told = table(heading, rows) + paragraph(str(comparison.get("note", "")), "soft")
-        body.append(f"<div><h3>On the part {escape(str(comparison.get('part', '')))}</h3>{told}</div>")
-    return section("training", "Training and comparison", beside(*body))
-
-
-def _manifest(report: Report) -> str:
-    body = [folded("Model", _json(report.manifest))]
-    if report.certificate is not None:
-        values = asdict(report.certificate) | {"verdict": report.certificate.verdict.value}
-        body.append(folded("Certificate", _json(values)))
-    return section("manifest", "What it was made from", *body)
+        yield f"certified {report.certificate.created[:10]}"
 
 
 def _absent(report: Report) -> Iterator[str]:
-    missing = []
+    """What the page lacks, and how to get it."""
     if report.certificate is None:
-        missing.append("The verdict, its bounds and what it assumes: `saferank certify`, then `--certificate`.")
+        yield "The verdict, its bounds and its assumptions: `saferank certify`, then `--certificate`."
     else:
         if not report.certificate.segments:
-            missing.append("Who gains and who loses: `saferank certify --segment COLUMN`.")
+            yield "Who gains and who loses: `saferank certify --segment COLUMN`."
         if not report.certificate.inputs.get("looks"):
-            missing.append("The verdict over time: `saferank certify --watch`.")
+            yield "The verdict over time: `saferank certify --watch`."
     if report.health is None:
-        missing.append("The health of the log: `--log LOG`.")
+        yield "The health of the log: `--log LOG`."
     if report.changes is None:
-        missing.append("Exposure moved, and what changes most: `--log LOG --features F`.")
-    if missing:
-        yield section("absent", "Not in this report", items(missing))
-
-
-def _json(values: Mapping[str, Any]) -> str:
-    return f"<pre>{escape(json.dumps(values, indent=2))}</pre>"
-
-
-def _decimal(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4f}"
-
-
-def _share(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2%}"
+        yield "Exposure moved, and what changes most: `--log LOG --features F`."

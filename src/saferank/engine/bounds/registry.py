@@ -17,7 +17,6 @@ from saferank.engine.bounds.betting import betting
 from saferank.engine.bounds.differences import Differences
 from saferank.engine.bounds.one_look import one_look
 from saferank.engine.errors import UsageError
-from saferank.engine.student_t import t_quantile
 
 Constant = Literal["paper", "proven"]
 LEAST_DELTA = 1e-9
@@ -68,10 +67,12 @@ def student_t(differences: Differences, delta: float) -> float:
 
     Asymptotic: right for many interactions, with no promise for how many. Heavy weights need most.
     """
+    from scipy.special import stdtrit  # here, because the command line reads the names of the bounds
+
     n = differences.terms
     if n < 2:
         return differences.low
-    width = t_quantile(1.0 - delta, n - 1) * differences.standard_error
+    width = float(stdtrit(n - 1, 1.0 - delta)) * differences.standard_error
     return max(differences.low, differences.mean - width)
 
 

@@ -1,0 +1,81 @@
+"""Every page: its text and structure as committed, and that it is safe, complete and by itself."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow.parquet as pq
+import pytest
+
+from saferank import __version__
+from saferank.report.doctor_page import doctor_page
+from saferank.report.plan_page import plan_page
+from saferank.report.report_page import Report, report_page
+from saferank.report.reproduction_page import reproduction_page
+from tests.lab.made_up import made_up
+from tests.report.made_report import EVIL, NAME, full_report, made_health, made_manifest, made_plan
+from tests.report.parsed_page import Page
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+def made_reproduction() -> str:
+    with TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        run.mkdir()
+        pq.write_table(made_up(runs=2, points=5, dataset=EVIL), run / "results.parquet")
+        (run / "manifest.json").write_text(json.dumps({"dataset": EVIL}))
+        return reproduction_page(run)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "doctor": lambda: doctor_page(made_health()),
+    "plan": lambda: plan_page(made_plan()),
+    "report": lambda: report_page(full_report()),
+    "report_bare": lambda: report_page(Report(NAME, made_manifest())),
+    "reproduction": made_reproduction,
+}
+page = cache(lambda name: PAGES[name]())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_it_is_as_committed(name: str) -> None:
+    found = "\n".join(Page(page(name)).lines).replace(__version__, "VERSION") + "\n"
+    file = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        file.write_text(found, encoding="utf-8")
+    assert found == file.read_text(encoding="utf-8"), "if this is meant: UPDATE_SNAPSHOTS=1 pytest tests/report"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_ids_and_names_of_the_data_are_text(name: str) -> None:
+    assert "<script" not in page(name)
+    assert EVIL in Page(page(name)).text
+    assert "<b>" not in page(name).replace('<div class="tile"><b>', "")  # the model's name
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_it_needs_nothing_else(name: str) -> None:
+    html, parsed = page(name), Page(page(name))
+    assert {link for link in parsed.fetched if link != "#"} <= {f"#{id}" for id in parsed.ids}
+    assert len(parsed.ids) == len(set(parsed.ids))
+    assert set(re.findall(r"url\(([^)]+)\)", html)) <= {f"#{id}" for id in parsed.ids}
+    assert "@import" not in html
+    assert len(html) < 300_000
+
+
+@pytest.mark.parametrize("name", ["doctor", "plan", "report", "report_bare"])
+def test_charts_take_the_ink_of_the_page(name: str) -> None:
+    charts = re.findall(r"<svg.*?</svg>", page(name), re.DOTALL)
+    assert charts
+    for svg in charts:
+        assert "currentColor" in svg
+        assert not re.findall(r'(?:fill|stroke)="(?:#000|black|#888|#333|white|#fff)"', svg)
+
+
+def test_the_same_input_gives_the_same_bytes() -> None:
+    assert PAGES["report_bare"]() == page("report_bare")
