@@ -63,7 +63,7 @@ def test_counts_in_the_order_of_the_features() -> None:
 def test_patterns_in_the_order_of_the_features() -> None:
     patterns = LOG.click_patterns("train", DATA)
     np.testing.assert_array_equal(patterns.query, [1, 1, 1, 0])
-    np.testing.assert_array_equal(patterns.bounds, [0, 1, 2, 2, 3])
+    np.testing.assert_array_equal(patterns.offsets, [0, 1, 2, 2, 3])
     np.testing.assert_array_equal(patterns.documents, [3, 3, 0])
     np.testing.assert_array_equal(patterns.interactions, [1, 1, 6, 1])
     assert patterns.segment is not None

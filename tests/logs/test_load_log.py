@@ -51,7 +51,7 @@ def test_counts_are_those_of_the_simulator(simulated: tuple[Path, RankingData, L
     patterns = log.click_patterns(PARTS, data)
     assert patterns.total_interactions == 20_000
     clicked = np.bincount(
-        patterns.documents, np.repeat(patterns.interactions, np.diff(patterns.bounds)), data.documents
+        patterns.documents, np.repeat(patterns.interactions, np.diff(patterns.offsets)), data.documents
     )
     np.testing.assert_array_equal(clicked, truth.clicks)
     assert log.rankings is not None

@@ -111,7 +111,7 @@ def _kish(clicks: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
 def _provable_gain(patterns: ClickPatterns, weight: NDArray[np.float64]) -> float | None:
     """X_i = sum over clicked documents of (w - 1), the paired difference: PROVEN standard errors, over the clicks."""
     n = patterns.total_interactions
-    clicks = float(np.diff(patterns.bounds) @ patterns.interactions)
+    clicks = float(np.diff(patterns.offsets) @ patterns.interactions)
     if n < 2 or clicks == 0:
         return None
     difference = patterns.sums(weight - 1.0)

@@ -21,7 +21,7 @@ from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.schema import FeatureSchema
-from saferank.files.json_values import finite
+from saferank.files.json_format import finite
 from saferank.learning.comparison import ComparedPolicy, compare
 from saferank.learning.learn_from_log import METHODS, LearningSettings, LoggedParts, learn_from_log
 from saferank.learning.training_loop import Epoch, FitResult

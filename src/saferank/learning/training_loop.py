@@ -20,7 +20,8 @@ from saferank.engine.objectives.exposure_objective import ExposureObjective, roo
 from saferank.engine.plackett_luce.exact import exposure, exposure_vjp
 from saferank.engine.plackett_luce.gradients import pl_rank_3_gradient, reinforce_gradient
 from saferank.engine.plackett_luce.sampling import sample_rankings
-from saferank.engine.types.ranking_data import RankingData, flat_rows
+from saferank.engine.ragged import flat_rows
+from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.checkpoint import load_checkpoint, save_checkpoint
 from saferank.learning.early_stopping import EarlyStopping
 from saferank.learning.one_thread import one_thread

@@ -13,8 +13,9 @@ from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
+from saferank.engine.ragged import flat_rows
 from saferank.engine.types.log_statistics import LogStatistics
-from saferank.engine.types.ranking_data import RankingData, flat_rows
+from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.split import DEFAULT_SHARES
 from saferank.plan.better_policy import better_exposures

@@ -59,7 +59,7 @@ class HeldOut:
     def rewards(self) -> Floats:
         """Of each cell: its clicks, or what they brought in."""
         patterns = self.patterns
-        each = np.repeat(patterns.interactions, np.diff(patterns.bounds)).astype(np.float64)
+        each = np.repeat(patterns.interactions, np.diff(patterns.offsets)).astype(np.float64)
         if patterns.rewards is not None:
             each = each * patterns.rewards
         return np.bincount(patterns.documents, each, self.cells).astype(np.float64)
@@ -120,7 +120,7 @@ def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, 
         table = np.zeros((len(cells), log.cutoff), np.int64)
         np.add.at(table, (place, rank), rows[name].to_numpy())
         counts.append(table)
-    clicked_in = np.repeat(stratum_of_pattern.ravel(), np.diff(patterns.bounds))
+    clicked_in = np.repeat(stratum_of_pattern.ravel(), np.diff(patterns.offsets))
     return HeldOut(
         pair=cells % pairs.documents,
         stratum=cells // pairs.documents,

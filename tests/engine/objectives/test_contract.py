@@ -8,7 +8,7 @@ import pytest
 from saferank.engine.objectives.action_objective import ActionObjective
 from saferank.engine.objectives.exposure_objective import ExposureObjective, root_slope
 from saferank.engine.plackett_luce import exposure_vjp
-from saferank.engine.types.ranking_data import flat_rows
+from saferank.engine.ragged import flat_rows
 from tests.engine.objectives.cases import EXAMINATION, METHODS, OFFSETS, Case, Method, argument, exposure_of, make_case
 
 pytestmark = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.objectives.exposure_objective import root_slope
 from saferank.engine.plackett_luce.ranking_probability import log_probabilities, log_probability_vjp
-from saferank.engine.types.ranking_data import flat_rows
+from saferank.engine.ragged import flat_rows
 
 Array = NDArray[Any]
 
