@@ -28,17 +28,17 @@ def load_features(
 ) -> RankingData:
     """Load the features of query-document pairs, with the ids by which a log names them.
 
-    `name` is a Parquet file, folder or pattern (see `read_features`), a LETOR file, or a data set of which `part` is
-    taken: a folder in LETOR layout, or `synthetic:PRESET`. `columns` are the features (by default every column of
-    numbers), except those to `ignore`; for `missing` see `read_features`. Where a data set has no ids, queries are
-    called `q0`, `q1`, ... and the documents of each `d0`, `d1`, ..., as in a simulated log.
+    `name` is a Parquet file, folder or pattern (see `read_features`), a LETOR file, or a data set of which one split,
+    `part`, is taken: a folder in LETOR layout, or `synthetic:PRESET`. `columns` are the features (by default every
+    column of numbers), except those to `ignore`; for `missing` see `read_features`. Where a data set has no ids,
+    queries are called `q0`, `q1`, ... and the documents of each `d0`, `d1`, ..., as in a simulated log.
     """
     path = Path(name)
     if str(name).startswith("synthetic:") or (path.is_dir() and next(path.rglob("*.parquet"), None) is None):
-        parts = load_dataset(str(name)).parts
-        if part not in parts:
-            raise UsageError(f"no part is called '{part}'; there are {', '.join(parts)}.")
-        data = parts[part]
+        splits = load_dataset(str(name)).splits
+        if part not in splits:
+            raise UsageError(f"no part is called '{part}'; there are {', '.join(splits)}.")
+        data = splits[part]
     elif path.is_file() and ".txt" in path.suffixes and path.suffix in (".txt", *COMPRESSED):
         data = read_letor(path)
     else:
