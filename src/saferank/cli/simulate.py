@@ -143,7 +143,7 @@ def _check_relevance(model: PositionBasedModel, dataset: Dataset) -> None:
 
 
 def _summary(log: LogStatistics, out: Path) -> str:
-    shown, clicks = log.impressions.sum(), log.clicks.sum()
+    shown, clicks = log.times_shown.sum(), log.clicks.sum()
     issued = (log.interactions > 0).sum()
     return (
         f"{out}: {log.total_interactions:,} interactions with {issued:,} of {log.queries:,} queries, "

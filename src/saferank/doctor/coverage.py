@@ -45,7 +45,7 @@ def coverage(aggregated: AggregatedLog, shown: RankingData, data: RankingData) -
     missing = aggregated.missing_pairs(data)
     in_both = statistics.interactions > 0
     candidate = in_both[data.query_of_document]
-    never = candidate & (statistics.impressions == 0)
+    never = candidate & (statistics.times_shown == 0)
     never_of_query = np.add.reduceat(never, data.offsets[:-1], dtype=np.int64) / data.lengths
     interactions = statistics.total_interactions
     return Coverage(
@@ -57,5 +57,5 @@ def coverage(aggregated: AggregatedLog, shown: RankingData, data: RankingData) -
         interactions_without_features=float(own.interactions[~known].sum() / max(own.total_interactions, 1)),
         queries_without_log=int((~in_both).sum()),
         pairs_without_features=missing.num_rows,
-        shown_without_features=float(np.sum(missing["shown_sum"].to_numpy()) / max(own.impressions.sum(), 1)),
+        shown_without_features=float(np.sum(missing["shown_sum"].to_numpy()) / max(own.times_shown.sum(), 1)),
     )

@@ -92,7 +92,7 @@ def _lower_relevance(
     variance between documents of relevance / m, by moments (relevance / m ~ Gamma, clicks given it ~ Poisson).
     """
     at_rank = statistics.clicked.sum(axis=0) / np.maximum(statistics.shown.sum(axis=0) * examination, 1e-300)
-    typical = (statistics.shown @ at_rank) / np.maximum(statistics.impressions, 1)
+    typical = (statistics.shown @ at_rank) / np.maximum(statistics.times_shown, 1)
     expected = typical * logged * statistics.interactions[statistics.query_of_document]
     excess = float(((statistics.clicks - expected) ** 2 - expected).sum())
     lower: NDArray[np.float64] = typical

@@ -59,7 +59,7 @@ class PeriodCounts:
 
 def period_counts(aggregated: AggregatedLog, pairs: RankingData, places: Places) -> PeriodCounts:
     """Return the counts of an aggregated log, whose own pairs are `pairs`."""
-    rows = aggregated.impressions
+    rows = aggregated.shown_counts
     document = places.of_pairs(rows["query_id"], rows["document_id"])
     period = rows["period"].to_numpy().astype(np.int64)
     counts = PeriodCounts(

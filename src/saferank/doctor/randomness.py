@@ -40,7 +40,7 @@ def randomness(statistics: LogStatistics, rankings: pa.Table | None = None) -> R
     same = np.add.reduceat(top * (top - 1.0), starts)[several] / (weight * (weight - 1.0))
     logs = np.log2(top, out=np.zeros_like(top), where=top > 0)
     entropy = np.log2(weight) - np.add.reduceat(top * logs, starts)[several] / weight
-    again = statistics.impressions >= 2
+    again = statistics.times_shown >= 2
     ranks = np.count_nonzero(statistics.shown[again], axis=1)
     distinct, common = (None, None) if rankings is None else _of_rankings(rankings)
     return Randomness(

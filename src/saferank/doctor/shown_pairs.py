@@ -12,7 +12,7 @@ from saferank.logs.aggregated_log import AggregatedLog
 
 def shown_pairs(aggregated: AggregatedLog) -> RankingData:
     """Return the queries and documents that the log shows, sorted, as a data set without any feature."""
-    table = aggregated.impressions.select(["query_id", "document_id"]).group_by(["query_id", "document_id"])
+    table = aggregated.shown_counts.select(["query_id", "document_id"]).group_by(["query_id", "document_id"])
     pairs = table.aggregate([]).sort_by([("query_id", "ascending"), ("document_id", "ascending")])
     if pairs.num_rows == 0:
         raise DataError("shows no document; there is nothing to diagnose.", file=aggregated.source)

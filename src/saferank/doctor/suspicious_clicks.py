@@ -86,7 +86,7 @@ def suspicious_clicks(
     units: Units | None = None,
 ) -> SuspiciousClicks:
     """Return what is odd about the clicks. `without_click`: interactions without any."""
-    shown, clicks = int(statistics.impressions.sum()), int(statistics.clicks.sum())
+    shown, clicks = int(statistics.times_shown.sum()), int(statistics.clicks.sum())
     per_rank = statistics.shown.sum(axis=0)
     interactions = max(statistics.total_interactions, 1)
     if sample is None:

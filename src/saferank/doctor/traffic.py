@@ -63,8 +63,8 @@ def traffic(statistics: LogStatistics) -> Traffic:
     return Traffic(
         interactions=statistics.total_interactions,
         queries=int((per_query > 0).sum()),
-        pairs=int((statistics.impressions > 0).sum()),
-        shown=int(statistics.impressions.sum()),
+        pairs=int((statistics.times_shown > 0).sum()),
+        shown=int(statistics.times_shown.sum()),
         clicks=int(statistics.clicks.sum()),
         classes=tuple(classes),
     )

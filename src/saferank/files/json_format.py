@@ -53,7 +53,7 @@ class FileFormat:
         return values
 
     def read_as(self, file: Path, kind: type[T]) -> T:
-        """Return what the file holds as a `kind`, a dataclass or typed dictionary whose annotations are checked.
+        """Return what the file holds as a `kind`, a dataclass whose annotations are checked.
 
         Further fields are ignored. A `DataError` names the field that is missing or wrong as its `column`.
         """

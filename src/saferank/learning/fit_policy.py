@@ -148,8 +148,8 @@ def fit_policy(
 
 
 def _check_pairs(log: AggregatedLog, data: RankingData, without_features: str) -> int:
-    learned_from = pc.is_in(log.impressions["part"], value_set=pa.array(USED_PARTS, pa.string()))
-    missing = replace(log, impressions=log.impressions.filter(learned_from)).missing_pairs(data)
+    learned_from = pc.is_in(log.shown_counts["part"], value_set=pa.array(USED_PARTS, pa.string()))
+    missing = replace(log, shown_counts=log.shown_counts.filter(learned_from)).missing_pairs(data)
     if len(missing) and without_features == "error":
         first = missing.sort_by([("shown_sum", "descending")]).slice(0, 1).to_pylist()[0]
         raise DataError(

@@ -76,7 +76,7 @@ class LoggedParts:
     @property
     def ever_shown(self) -> NDArray[np.bool_]:
         """Whether a document was shown at all, in either part."""
-        shown: NDArray[np.bool_] = (self.train.impressions + self.validation.impressions) > 0
+        shown: NDArray[np.bool_] = (self.train.times_shown + self.validation.times_shown) > 0
         return shown
 
     def click_rate(self, part: str) -> float:

@@ -183,7 +183,7 @@ def _doubts(relative: Floats, estimate: ExaminationEstimate) -> list[str]:
 
 
 def _left_out(log: AggregatedLog, statistics: LogStatistics) -> list[str]:
-    total = int(pc.sum(log.impressions["clicked"]).as_py() or 0)
+    total = int(pc.sum(log.shown_counts["clicked"]).as_py() or 0)
     missing = total - int(statistics.clicks.sum())
     if not missing:
         return []

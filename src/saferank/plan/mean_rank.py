@@ -13,7 +13,7 @@ def mean_rank_scores(statistics: LogStatistics) -> NDArray[np.float64]:
     beyond = statistics.cutoff + 1
     ranks = np.arange(1, beyond)
     interactions = np.repeat(statistics.interactions, np.diff(statistics.offsets))
-    total = statistics.shown @ ranks + beyond * (interactions - statistics.impressions)
+    total = statistics.shown @ ranks + beyond * (interactions - statistics.times_shown)
     mean: NDArray[np.float64] = np.full(len(total), float(beyond))
     np.divide(total, interactions, out=mean, where=interactions > 0)
     return -mean

@@ -32,7 +32,7 @@ def test_sizes_and_sums() -> None:
     statistics = log(rankings=kept())
     assert (statistics.queries, statistics.documents, statistics.cutoff) == (3, 6, 2)
     assert statistics.total_interactions == 5 + 2
-    assert statistics.impressions.tolist() == [4 + 1, 1 + 2, 2, 2, 0, 0]
+    assert statistics.times_shown.tolist() == [4 + 1, 1 + 2, 2, 2, 0, 0]
     assert statistics.clicks.tolist() == [3, 1, 2, 1, 0, 0]
     assert statistics.query_of_document.tolist() == [0, 0, 0, 1, 2, 2]
     assert statistics.kept.tolist() == [2, 1, 0]

@@ -148,7 +148,7 @@ class LogStatistics:
         return _sum_over_ranks(self.clicked)
 
     @cached_property
-    def impressions(self) -> NDArray[np.int64]:
+    def times_shown(self) -> NDArray[np.int64]:
         """How often each document was shown, at whatever rank."""
         return _sum_over_ranks(self.shown)
 
