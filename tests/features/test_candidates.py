@@ -37,7 +37,7 @@ def write(path: Path, **columns: object) -> Path:
 
 
 def joined(blocks: Sequence[RankingData]) -> list[tuple[str, str, list[float]]]:
-    rows = []
+    rows: list[tuple[str, str, list[float]]] = []
     for block in blocks:
         assert block.query_ids is not None
         assert block.document_ids is not None

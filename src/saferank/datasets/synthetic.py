@@ -186,7 +186,8 @@ def _draw_labels(world: _World, noise: float) -> Array:
     """Return labels 0 to 4: utility = sqrt(1 - noise) usefulness + sqrt(noise) error + leniency, cut in five."""
     error = world.rng.standard_normal(len(world.terms), dtype=np.float32)
     utility = (1.0 - noise) ** 0.5 * _usefulness(world) + noise**0.5 * error + 0.5 * world.leniency
-    return np.searchsorted(LABEL_THRESHOLDS, utility).astype(np.float32)
+    labels: Array = np.searchsorted(LABEL_THRESHOLDS, utility).astype(np.float32)
+    return labels
 
 
 # What is seen: the features.

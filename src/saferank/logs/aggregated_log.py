@@ -181,11 +181,9 @@ class Places:
     """Where the queries and documents of ranking data stand in its arrays, by their ids."""
 
     def __init__(self, data: RankingData) -> None:
-        if data.query_ids is None or data.document_ids is None:
-            raise DataError("has no ids of queries and documents, which a log refers to.", file=data.source)
-        self.offsets = data.offsets
-        self.query_ids = pa.array(data.query_ids, pa.string())
-        documents = pa.array(data.document_ids, pa.string()).dictionary_encode()
+        query_ids, document_ids = data.require_ids()
+        self.query_ids = pa.array(query_ids, pa.string())
+        documents = pa.array(document_ids, pa.string()).dictionary_encode()
         self.document_ids = documents.dictionary
         pairs = data.query_of_document * len(self.document_ids) + _numpy(documents.indices).astype(np.int64)
         self.order = np.argsort(pairs, kind="stable")

@@ -140,10 +140,16 @@ class RankingData:
             features[rows] /= span[query]
         return replace(self, features=features)
 
+    def require_ids(self) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+        """Return the ids of queries and documents, or raise if there are none."""
+        if self.query_ids is None or self.document_ids is None:
+            raise self._error("has no ids of queries and documents, and a log needs them.")
+        return self.query_ids, self.document_ids
+
     def require_labels(self) -> NDArray[np.float32]:
         """Return the labels, or raise if there are none."""
         if self.labels is None:
-            raise DataError("has no labels, and this needs them.", file=self.source)
+            raise self._error("has no labels, and this needs them.")
         return self.labels
 
 
