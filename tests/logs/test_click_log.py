@@ -199,7 +199,7 @@ def test_no_parquet_file(folder: Path, monkeypatch: pytest.MonkeyPatch, content:
         Path(file).write_bytes(content)
         with pytest.raises(DataError) as error:
             open_log(source)
-        assert file in str(error.value)
+        assert str(error.value.file) == file
         assert str(folder) not in str(error.value)
 
 

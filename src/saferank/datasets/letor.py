@@ -115,7 +115,6 @@ def _parse(path: Path, beside: Path | None, most: int | None) -> Arrays:
             except ValueError as error:
                 raise DataError(str(error), file=path, line=_line_number(text, start)) from None
             labels[document] = line.label
-            features[document] = 0.0
             for feature, value in line.features.items():
                 features[document, feature - 1] = value
             query = (start + line.query[0], start + line.query[1])

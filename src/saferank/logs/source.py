@@ -18,6 +18,7 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
+import pyarrow.parquet as pq
 import sqlglot.expressions as sge
 
 from saferank.engine.errors import DataError, UsageError
@@ -256,15 +257,11 @@ def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
 def _check_parquet(files: list[Path]) -> None:
     """Raise for the first file that is no Parquet file."""
     for file in files:
-        with file.open("rb") as opened:
-            size = opened.seek(0, os.SEEK_END)
-            opened.seek(max(size - 4, 0))
-            end = opened.read()
-        if size == 0:
-            raise DataError("is empty, which no Parquet file is; write it again, or leave it out.", file=file)
-        if end not in (b"PAR1", b"PARE"):  # the last is of encrypted ones
-            remedy = "write it again, or rename it if it is another kind of file, such as .csv"
-            raise DataError(f"is no Parquet file, or was cut short; {remedy}.", file=file)
+        try:
+            pq.read_schema(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            message = "is no Parquet file, or was cut short; write it again, or rename it if it is of another kind."
+            raise DataError(message, file=file) from error
 
 
 def _first_line(error: Exception) -> str:

@@ -21,7 +21,7 @@ import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError
 from saferank.logs.layouts import EXTRAS, extras, missing, pick
-from saferank.logs.source import LogSource, fetch
+from saferank.logs.source import LogSource, fetch, fetch_row
 
 QUERIES = ("query_id", "user_query", "query_response_hit_ids")
 EVENTS = ("query_id", "action_name")
@@ -89,7 +89,7 @@ def _clicks(source: LogSource, columns: Mapping[str, str], action: str | None, s
 
 def _check_action(events: ir.Table, actions: ir.Value, wanted: ir.Value, action: str | None, name: str) -> None:
     """Raise if no event is a click: a log without one is more likely a log with another word for it."""
-    if fetch(events.aggregate(clicks=events.count(where=wanted)))["clicks"][0].as_py():
+    if fetch_row(events.aggregate(clicks=events.count(where=wanted)))["clicks"]:
         return
     there = fetch(events.select(action=actions).distinct().order_by("action").limit(20))["action"].to_pylist()
     what = f"is '{action}'" if action else "ends in 'click'"
