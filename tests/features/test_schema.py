@@ -93,7 +93,7 @@ def test_nan_as_the_schema_says(block: int, monkeypatch: pytest.MonkeyPatch) -> 
     assert (error.value.row, error.value.column) == (6, "stock")
     for missing in ("error", 0.0):
         with pytest.raises(DataError, match="query q0, document d3: got -inf") as error:
-            FeatureSchema(NAMES, missing=missing).prepare(with_value(data, 3, 2, -np.inf))  # type: ignore[arg-type]
+            FeatureSchema(NAMES, missing=missing).prepare(with_value(data, 3, 2, -np.inf))
         assert error.value.column == "age"
 
 

@@ -114,7 +114,7 @@ def test_a_missing_column(folder: Path) -> None:
         (folder / "one.parquet", {"segment": "country"}, "country"),
     ):
         with pytest.raises(DataError) as error:
-            open_log(source, **options)  # type: ignore[arg-type]
+            open_log(source, **options)
         assert error.value.column == column
 
 

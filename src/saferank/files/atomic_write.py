@@ -29,7 +29,8 @@ def check_not_read(path: Path, read: Iterable[Path]) -> None:
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which becomes `path` once all is written; an error leaves nothing behind."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
     try:
         yield unfinished
