@@ -93,7 +93,7 @@ def run(way: str, file: str) -> dict[str, float]:
 
     begin, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     if way == "saferank":
-        rows = len(load_log(file).impressions)
+        rows = len(load_log(file).shown_counts)
     else:
         connection = duckdb.connect(config={"preserve_insertion_order": False, "memory_limit": "2500MB"})
         statements = [PLAIN] if way == "group-by" else [PATTERNS, IMPRESSIONS]

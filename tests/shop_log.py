@@ -107,7 +107,7 @@ class ShopLog:
         first, counts, group = _grouped(*(np.broadcast_to(column, self.ranking.shape).ravel() for column in columns))
         shown, rank = first // ranks, first % ranks
         tables = {
-            "impressions": [
+            "shown_counts": [
                 _taken(PARTS, part[shown]), period[shown], _taken(shop.query_ids, self.query[shown]),
                 _taken(shop.document_ids, self.rows.ravel()[first]), rank + 1,
                 counts, np.bincount(group, self.clicks.ravel()).astype(np.int64),

@@ -189,7 +189,7 @@ def test_aggregated_tables_are_those_of_a_loop(
         those = tuple(sorted(document for document, click in zip(ids, log.clicks[row], strict=True) if click))
         patterns[part[row], when, None, unit, query, those, None] += 1
         rankings[part[row], query, tuple(ids), those] += 1
-    assert sorted(rows_of(made.impressions)) == sorted((*key, shown[key], clicked[key]) for key in shown)
+    assert sorted(rows_of(made.shown_counts)) == sorted((*key, shown[key], clicked[key]) for key in shown)
     assert Counter(rows_of(made.patterns)) == Counter((*key, count) for key, count in patterns.items())
     assert Counter(rows_of(made.rankings)) == Counter((*key, count) for key, count in rankings.items())
     assert rows_of(made.sample) == sample
@@ -225,14 +225,14 @@ def test_aggregating_the_raw_table_gives_the_same_counts(tmp_path: Path) -> None
     theirs, ours = load_log(tmp_path / "log.parquet", rankings=True), log.aggregated(0, rankings=True)
     assert theirs.cutoff == ours.cutoff
     for name, keys, values in (
-        ("impressions", ("query_id", "document_id", "position"), ("shown", "clicked")),
+        ("shown_counts", ("query_id", "document_id", "position"), ("shown", "clicked")),
         ("patterns", ("query_id", "clicked"), ("interactions",)),
         ("rankings", ("query_id", "ranking", "clicked"), ("interactions",)),
     ):
         assert getattr(theirs, name).schema == getattr(ours, name).schema
         assert summed(getattr(theirs, name), keys, values) == summed(getattr(ours, name), keys, values)
     ours.write(tmp_path / "statistics")
-    assert load_log(tmp_path / "statistics").impressions.equals(ours.impressions)
+    assert load_log(tmp_path / "statistics").shown_counts.equals(ours.shown_counts)
 
 
 def small_log(seed: int) -> ShopLog:

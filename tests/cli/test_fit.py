@@ -241,8 +241,8 @@ def test_interrupted_it_leaves_nothing_behind(here: Path, call: Call, monkeypatc
         (["--learning-rate", "0"], 2, "learning rate 0: must be above 0, and at most 10."),
         (["--examination", "1,0.5", "--cutoff", "3"], 2, "is for 2 ranks, but the cutoff is 3: leave it out."),
         (["--features", "nowhere.parquet"], 1, "nowhere.parquet: there is no such file or folder; check the path."),
-        (["--logging-scores", "score"], 1, "features.parquet, column 'score': there is no such feature."),
-        (["--ignore", "size"], 1, "features.parquet, column 'size': there is no such column of numbers to leave out."),
+        (["--logging-scores", "score"], 1, "features.parquet, column 'score': there is no such column of numbers; "),
+        (["--ignore", "size"], 1, "features.parquet, column 'size': there is no such column of numbers; "),
     ],
 )
 def test_wrong_calls(arguments: Sequence[str], exit_code: int, text: str, here: Path, call: Call) -> None:

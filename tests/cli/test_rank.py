@@ -129,7 +129,7 @@ def test_the_features_may_stand_in_another_order(here: Path, call: Call) -> None
         (
             ["--query-column", "q"],
             1,
-            "candidates.parquet, column 'q': there is no such column; the file has query_id, ",
+            "candidates.parquet, column 'q': there is no such column; there are query_id, ",
         ),
     ],
 )

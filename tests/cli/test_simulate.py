@@ -34,7 +34,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     by_hand = Dataset("by hand", part(40), part(10), part(10))
     monkeypatch.setattr(dataset, "load_dataset", lambda _: by_hand)
     monkeypatch.setattr(
-        simulate, "_logging_policy", lambda data, part, *_: (data.parts[part], data.parts[part].features[:, 0])
+        simulate, "_logging_policy", lambda data, part, *_: (data.splits[part], data.splits[part].features[:, 0])
     )
     return tmp_path / "log.parquet"
 

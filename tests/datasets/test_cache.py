@@ -1,9 +1,7 @@
 import hashlib
 import json
 import os
-import re
 import shutil
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from saferank.datasets import cache as module
 from saferank.datasets.cache import Arrays, cache_directory, cached_arrays
 from saferank.datasets.letor import read_letor
+from saferank.engine.errors import DataError
 
 
 @pytest.fixture
@@ -112,35 +111,6 @@ def test_settled_file_rewritten_with_the_same_size_and_time(file: Path, monkeypa
     assert make.calls == 2
 
 
-def truncate(entry: Path) -> None:
-    os.truncate(entry / "values.npy", 20)
-
-
-def empty(entry: Path) -> None:
-    (entry / "values.npy").write_bytes(b"")
-
-
-def forget_array(entry: Path) -> None:
-    (entry / "names.npy").unlink()
-
-
-def forget_sizes(entry: Path) -> None:
-    (entry / "sizes.json").unlink()
-
-
-def spoil_sizes(entry: Path) -> None:
-    (entry / "sizes.json").write_text("[1, 2")
-
-
-def list_sizes(entry: Path) -> None:
-    (entry / "sizes.json").write_text("[]")
-
-
-def spoil_header(entry: Path) -> None:
-    path = entry / "values.npy"
-    path.write_bytes(b"x" * path.stat().st_size)
-
-
 def pickle(entry: Path) -> None:
     np.save(entry / "values.npy", np.array([{}], dtype=object), allow_pickle=True)
     sizes = json.loads((entry / "sizes.json").read_text())
@@ -153,20 +123,19 @@ def replace_by_file(entry: Path) -> None:
     entry.write_text("")
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        truncate,
-        empty,
-        forget_array,
-        forget_sizes,
-        spoil_sizes,
-        list_sizes,
-        spoil_header,
-        pickle,
-        replace_by_file,
-    ],
-)
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "cut short": lambda entry: os.truncate(entry / "values.npy", 20),
+    "array missing": lambda entry: (entry / "names.npy").unlink(),
+    "sizes missing": lambda entry: (entry / "sizes.json").unlink(),
+    "sizes broken": lambda entry: (entry / "sizes.json").write_text("[1, 2"),
+    "sizes of another type": lambda entry: (entry / "sizes.json").write_text("[]"),
+    "header broken": lambda entry: (entry / "values.npy").write_bytes(b"x" * (entry / "values.npy").stat().st_size),
+    "pickle": pickle,
+    "a file": replace_by_file,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_entry_is_made_anew(file: Path, cache: Path, damage: Callable[[Path], None]) -> None:
     make = Maker()
     cached_arrays("kind", [file], make)
@@ -210,12 +179,6 @@ def test_full_disk_does_not_matter(file: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_directory_that_cannot_be_written_does_not_matter(file: Path, cache: Path) -> None:
     cache.write_text("a file where the folder should be")
-    assert cached_arrays("kind", [file], Maker())["names"].tolist() == ["a", "bc"]
-
-
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
-def test_read_only_directory_does_not_matter(file: Path, cache: Path) -> None:
-    cache.mkdir(mode=0o500)
     assert cached_arrays("kind", [file], Maker())["names"].tolist() == ["a", "bc"]
 
 
@@ -283,6 +246,6 @@ def test_letor_errors_are_not_cached(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text("2 qid:1 0:1\n")
     for _ in range(2):
-        with pytest.raises(Exception, match=re.escape("got '0:1'")):
+        with pytest.raises(DataError):
             read_letor(path)
     assert entries(cache) == []

@@ -1,7 +1,6 @@
 import bz2
 import gzip
 import lzma
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -172,7 +171,7 @@ def test_hard_numbers_round_as_python_does(read: Read, text: str) -> None:
     assert value.tobytes() == as_float32(text).tobytes() or value == as_float32(text) == 0
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
 @example([float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)])
 def test_middles_between_float32_round_as_python_does(read: Read, values: list[float]) -> None:
@@ -199,7 +198,7 @@ tables = st.integers(1, 6).flatmap(
 spelling = st.sampled_from(["{!r}", "{:.6f}", "{:.17g}", "{:e}", "{:+.3g}"])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables, st.data(), st.sampled_from(["\n", "\r\n", " \n\n", " # d\n"]))
 def test_reads_what_sklearn_reads(
     tmp_path: Path, table: list[tuple[int, dict[int, float]]], data: st.DataObject, end: str
@@ -223,106 +222,55 @@ def test_reads_what_sklearn_reads(
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    "line",
     [
-        ("x qid:2 1:1", "got 'x' as label, but it must be a number."),
-        ("qid:2 1:1", "got 'qid:2' as label, but it must be a number."),
-        ("1_0 qid:2 1:1", "got '1_0' as label, but it must be a number."),
-        ("nan qid:2 1:1", "got 'nan' as label, but it must be finite; fill or drop it first."),
-        ("1 qid:2 1:NaN", "got 'NaN' as value of feature 1, but it must be finite; fill or drop it first."),
-        ("1 qid:2 2:-inf", "got '-inf' as value of feature 2, but it must be finite; fill or drop it first."),
-        (
-            "1 qid:2 2:1e39",
-            "got '1e39' as value of feature 2, which is too large for float32; scale it down first.",
-        ),
-        (
-            "1 qid:2 2:1e999",
-            "got '1e999' as value of feature 2, which is too large for float32; scale it down first.",
-        ),
-        ("1 qid:2 2:1.2.3", "got '1.2.3' as value of feature 2, but it must be a number."),
-        ("1 qid:2 2:-", "got '-' as value of feature 2, but it must be a number."),
-        ("1 qid:2 2:1e", "got '1e' as value of feature 2, but it must be a number."),
-        ("1 qid:2 2:0x1", "got '0x1' as value of feature 2, but it must be a number."),
-        ("1 qid:2 2:1:3", "got '1:3' as value of feature 2, but it must be a number."),
-        ("1 qid:2 0:1", "got '0:1', but feature ids count from 1; add 1 to every feature id."),
-        ("1 qid:2 a:1", "got 'a:1', but a feature id must be a whole number, as in 3:0.25."),
-        ("1 qid:2 1.5:1", "got '1.5:1', but a feature id must be a whole number, as in 3:0.25."),
-        ("1 qid:2 -1:1", "got '-1:1', but a feature id must be a whole number, as in 3:0.25."),
-        ("1 qid:2 7", "got '7' where id:value is expected, as in 3:0.25."),
-        ("1 qid:2 1:", "got '1:' where id:value is expected, as in 3:0.25."),
-        ("1 qid:2 :1", "got ':1' where id:value is expected, as in 3:0.25."),
-        ("1 qid:2 1: 5", "got '1:' where id:value is expected, as in 3:0.25."),
-        ("1 qid: 1:5", "got 'qid:' with nothing behind it; write the query id there, as in qid:7."),
-        ("1 1:5 qid:2", "got 'qid:2' after the features; the query id stands right behind the label."),
-        ("1 qid:2 1:5 3:1 1:5", "feature id 1 comes twice; keep one of them."),
-        (
-            "1 qid:2 9999999:1",
-            "got '9999999:1', but ids may go up to 1048576; number the features from 1 on.",
-        ),
-        (
-            "1 qid:2 " + "9" * 5000 + ":1",
-            "got '" + "9" * 5000 + ":1', but ids may go up to 1048576; number the",
-        ),
-        ("1 qid:2 \xff:1", "got 'ÿ:1', but a feature id must be a whole number, as in 3:0.25."),
-        ("1 1:5", "has no query id; write it behind the label, as in '2 qid:7 1:0.3'."),
-        ("1", "has no query id; write it behind the label, as in '2 qid:7 1:0.3'."),
-        ("1 qid:0 1:1", "query 0 comes back after another query; sort the lines by query."),
+        *("x qid:2 1:1", "qid:2 1:1", "1_0 qid:2 1:1", "nan qid:2 1:1"),  # no label
+        *("1 qid:2 1:NaN", "1 qid:2 2:-inf", "1 qid:2 2:1e39", "1 qid:2 2:1e999"),  # not a finite float32
+        *("1 qid:2 2:1.2.3", "1 qid:2 2:-", "1 qid:2 2:1e", "1 qid:2 2:0x1", "1 qid:2 2:1:3"),  # no number
+        *("1 qid:2 0:1", "1 qid:2 a:1", "1 qid:2 1.5:1", "1 qid:2 -1:1", "1 qid:2 \xff:1"),  # no feature id
+        *("1 qid:2 7", "1 qid:2 1:", "1 qid:2 :1", "1 qid:2 1: 5"),  # not id:value
+        *("1 qid: 1:5", "1 1:5 qid:2", "1 1:5", "1", "1 qid:0 1:1"),  # no query id, or one from before
+        *("1 qid:2 1:5 3:1 1:5", "1 qid:2 9999999:1", "1 qid:2 " + "9" * 5000 + ":1"),  # twice, too large
     ],
 )
-@pytest.mark.parametrize("end", ["", "\n", " # remark\r\n1 qid:3 1:1\n"])
-def test_errors_name_file_line_value_and_remedy(tmp_path: Path, read: Read, line: str, message: str, end: str) -> None:
-    path = tmp_path / "data.txt"
-    with pytest.raises(DataError, match=re.escape(f"{path}, line 5: {message}")) as caught:
+@pytest.mark.parametrize("end", ["", " # remark\r\n1 qid:3 1:1\n"])
+def test_errors_name_file_and_line(tmp_path: Path, read: Read, line: str, end: str) -> None:
+    with pytest.raises(DataError) as error:
         read(f"# header\n\n1 qid:0 1:1 2:2\n1 qid:1 1:1\n{line}{end}")
-    assert caught.value.line == 5
+    assert (error.value.file, error.value.line) == (tmp_path / "data.txt", 5)
+
+
+def test_message_gives_the_value_and_the_remedy(tmp_path: Path, read: Read) -> None:
+    with pytest.raises(DataError) as error:
+        read("1 qid:1 3:1\n", features=2)
+    assert str(error.value) == (
+        f"{tmp_path / 'data.txt'}, line 1: got '3:1', but ids up to 2 were asked for; raise `features`, or drop it."
+    )
 
 
 def test_first_of_many_mistakes_is_reported(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(letor, "_CHUNK", 10)
-    with pytest.raises(DataError, match="line 2: got '0:1'"):
+    with pytest.raises(DataError) as error:
         read("1 qid:1 1:1\n" + "1 qid:1 0:1\n" * 20)
+    assert error.value.line == 2
 
 
-def test_id_above_features(read: Read) -> None:
-    message = "line 1: got '3:1', but ids up to 2 were asked for; raise `features`, or drop it."
-    with pytest.raises(DataError, match=re.escape(message)):
-        read("1 qid:1 3:1\n", features=2)
-
-
-@pytest.mark.parametrize("features", [0, -1])
-def test_features_below_one(read: Read, features: int) -> None:
-    with pytest.raises(UsageError, match=f"features={features}: a file has at least one feature"):
-        read("1 qid:1 3:1\n", features=features)
-
-
-@pytest.mark.parametrize("text", ["", "\n", "# only\n \n# remarks", "\ufeff"])
-def test_no_data(read: Read, text: str) -> None:
-    with pytest.raises(DataError, match=re.escape("data.txt: no line has data; expected lines such as")):
+@pytest.mark.parametrize("text", ["", "# only\n \n# remarks", "\ufeff", "1 qid:1\n"])
+def test_no_data_or_no_features(read: Read, text: str) -> None:
+    with pytest.raises(DataError) as error:
         read(text)
+    assert error.value.line is None
+    with pytest.raises(UsageError):
+        read("1 qid:1 3:1\n", features=0)
 
 
-def test_no_features(read: Read) -> None:
-    with pytest.raises(DataError, match=re.escape("data.txt: no line has a feature; expected lines such as")):
-        read("1 qid:1\n")
-
-
-def test_missing_file_and_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=re.escape("nowhere.txt: there is no such file; check the path.")):
-        read_letor(tmp_path / "nowhere.txt")
-    with pytest.raises(DataError, match="is a folder; name a file in it, or use read_letor_folder"):
-        read_letor(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"not compressed", gzip.compress(b"1 qid:1 1:1\n" * 99)[:-9]],
-    ids=["not compressed", "cut short"],
-)
-def test_damaged_compressed_file(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "train.txt.gz"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"train\.txt\.gz: cannot be read \(.*\); fetch or compress it again\."):
-        read_letor(path)
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "text.txt.gz").write_bytes(b"not compressed")
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b"1 qid:1 1:1\n" * 99)[:-9])
+    for name in ("nowhere.txt", ".", "text.txt.gz", "cut.txt.gz"):
+        with pytest.raises(DataError) as error:
+            read_letor(tmp_path / name)
+        assert error.value.file == tmp_path / name
 
 
 @pytest.mark.parametrize("suffix", [".query", ".group"])
@@ -343,29 +291,14 @@ def test_query_ids_in_the_file_win_over_a_file_beside(tmp_path: Path) -> None:
     assert read_letor(path).offsets.tolist() == [0, 2]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ("2\n2\n", "rank.train.query: sizes add up to 4, but rank.train has 3 documents; make them agree."),
-        (
-            "2\n\nx\n",
-            "rank.train.query, line 3: got 'x', but expected how many lines a query has, 1 or more.",
-        ),
-        ("3\n0\n", "rank.train.query, line 2: got '0', but expected how many lines a query has, 1 or more."),
-        ("", "rank.train.query: sizes add up to 0, but rank.train has 3 documents; make them agree."),
-    ],
-)
-def test_wrong_sizes_beside(tmp_path: Path, sizes: str, message: str) -> None:
+@pytest.mark.parametrize(("sizes", "line"), [("2\n2\n", None), ("2\n\nx\n", 3), ("3\n0\n", 2), ("", None)])
+def test_wrong_sizes_beside(tmp_path: Path, sizes: str, line: int | None) -> None:
     path = tmp_path / "rank.train"
     path.write_text("1 1:1\n0 2:2\n2 1:3\n")
     Path(f"{path}.query").write_text(sizes)
-    with pytest.raises(DataError, match=re.escape(message)):
+    with pytest.raises(DataError) as error:
         read_letor(path)
-
-
-def test_no_query_ids_at_all_suggests_a_file_beside(read: Read) -> None:
-    with pytest.raises(DataError, match=re.escape("or put the number of lines of each query into data.txt.query.")):
-        read("1 1:1\n")
+    assert (error.value.file, error.value.line) == (Path(f"{path}.query"), line)
 
 
 @pytest.mark.parametrize("name", ["mq2008/test.txt", "mslr-mini/vali.txt"])

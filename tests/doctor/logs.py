@@ -32,7 +32,7 @@ def aggregated(
                 shown[part, query, document, rank] += 1
                 clicks[part, query, document, rank] += document in chosen
     tables = {
-        "impressions": [(key[0], 0, *key[1:], count, clicks[key]) for key, count in shown.items()],
+        "shown_counts": [(key[0], 0, *key[1:], count, clicks[key]) for key, count in shown.items()],
         "patterns": [
             (part, 0, None, None, query, list(chosen), None, n) for (part, query, chosen), n in patterns.items()
         ],
@@ -43,7 +43,7 @@ def aggregated(
         for name, rows in tables.items()
     }
     return AggregatedLog(
-        made["impressions"],
+        made["shown_counts"],
         made["patterns"],
         {"cutoff": cutoff, "source": "clicks.parquet", "period": None, "bad_rows": {}, **manifest},
         made["rankings"] if rankings else None,

@@ -149,11 +149,11 @@ def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **mani
             [pa.array(column).cast(field.type) for field, column in zip(SCHEMAS[name], columns, strict=True)],
             schema=SCHEMAS[name],
         )
-        for name, columns in (("impressions", impressions), ("patterns", patterns), ("sample", sample))
+        for name, columns in (("shown_counts", impressions), ("patterns", patterns), ("sample", sample))
     }
     periods = [[f"2026-03-{one + 1:02d}T00:00:00", f"2026-03-{one + 1:02d}T23:59:59"] for one in range(day.max() + 1)]
     about = {"cutoff": ranks, "source": "clicks.parquet", "period": None, "periods": periods if dated else []}
-    return AggregatedLog(made["impressions"], made["patterns"], {**about, **manifest}, None, made["sample"])
+    return AggregatedLog(made["shown_counts"], made["patterns"], {**about, **manifest}, None, made["sample"])
 
 
 def _names(names: str | list[str], numbers: Array) -> pa.Array:

@@ -20,6 +20,10 @@ TABLE = {
     "title": ["u", "v", "w", "x", "y", "z"],
     "stock": [1, 2, 3, 4, 5, 6],
 }
+EXPECTED = [
+    *(("b", "1", [0.5, 1]), ("b", "2", [1.5, 2]), ("a", "1", [2.5, 3])),
+    *(("c", "3", [3.5, 4]), ("c", "1", [4.5, 5]), ("c", "2", [5.5, 6])),
+]
 
 
 def write(path: Path, **columns: object) -> Path:
@@ -33,22 +37,13 @@ def write(path: Path, **columns: object) -> Path:
 
 
 def joined(blocks: Sequence[RankingData]) -> list[tuple[str, str, list[float]]]:
-    rows = []
+    rows: list[tuple[str, str, list[float]]] = []
     for block in blocks:
         assert block.query_ids is not None
         assert block.document_ids is not None
-        queries = block.query_ids[block.query_of_document]
-        rows += [
-            (str(query), str(document), features.tolist())
-            for query, document, features in zip(queries, block.document_ids, block.features, strict=True)
-        ]
+        queries = block.query_ids[block.query_of_document].tolist()
+        rows += zip(queries, block.document_ids.tolist(), block.features.tolist(), strict=True)
     return rows
-
-
-EXPECTED = [
-    *(("b", "1", [0.5, 1]), ("b", "2", [1.5, 2]), ("a", "1", [2.5, 3])),
-    *(("c", "3", [3.5, 4]), ("c", "1", [4.5, 5]), ("c", "2", [5.5, 6])),
-]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 100])
@@ -61,38 +56,28 @@ def test_every_row_once_and_in_order(rows: int, suffix: str, tmp_path: Path) -> 
 
 
 def test_a_block_is_no_larger_than_it_must_be(tmp_path: Path) -> None:
-    """Many queries in many row groups: what is in memory is a block and the query that goes on beyond it."""
+    """What is in memory is a block and the query that continues beyond it: Arrow lets go of earlier row groups."""
     rng = np.random.default_rng(0)
-    lengths = rng.integers(1, 30, 3_000)
-    query = np.repeat(np.arange(3_000), lengths)
+    lengths = rng.integers(1, 30, 6_000)
+    query = np.repeat(np.arange(6_000), lengths)
     document = np.arange(len(query))
-    table = pa.table({"query_id": query, "document_id": document, "x": document.astype(float)})
-    pq.write_table(table, tmp_path / "c.parquet", row_group_size=700)
-    sizes, seen, queries = [], 0, 0
+    noise = {f"x{column}": rng.normal(size=len(query)) for column in range(10)}
+    table = pa.table({"query_id": query, "document_id": document, "x": document.astype(float), **noise})
+    pq.write_table(table, tmp_path / "c.parquet", row_group_size=2_000)
+    del table, noise
+    sizes, seen, queries, before, most = [], 0, 0, pa.total_allocated_bytes(), 0
     for block in read_candidates(tmp_path / "c.parquet", rows=500):
+        most = max(most, pa.total_allocated_bytes() - before)
         sizes.append(block.documents)
         np.testing.assert_array_equal(block.features[:, 0], np.arange(seen, seen + block.documents))
         np.testing.assert_array_equal(block.lengths, lengths[queries : queries + block.queries])
         seen, queries = seen + block.documents, queries + block.queries
-    assert (seen, queries) == (len(query), 3_000)
+    assert (seen, queries) == (len(query), 6_000)
     assert max(sizes) <= 500 + 30
-    assert len(sizes) >= len(query) / 530
+    assert most < (tmp_path / "c.parquet").stat().st_size / 3
 
 
-def test_what_has_passed_is_let_go(tmp_path: Path) -> None:
-    """Of a file of 16 MB, in 40 row groups, Arrow never holds more than a few."""
-    rng = np.random.default_rng(0)
-    noise = {f"x{column}": rng.normal(size=200_000) for column in range(10)}
-    table = pa.table({"query_id": np.arange(200_000) // 10, "document_id": np.arange(200_000) % 10, **noise})
-    pq.write_table(table, tmp_path / "c.parquet", row_group_size=5_000)
-    del table, noise
-    assert (tmp_path / "c.parquet").stat().st_size > 15e6
-    before = pa.total_allocated_bytes()
-    most = max(pa.total_allocated_bytes() - before for _ in read_candidates(tmp_path / "c.parquet", rows=5_000))
-    assert most < 5e6
-
-
-def test_a_query_may_go_on_in_the_next_file(tmp_path: Path) -> None:
+def test_a_query_may_continue_in_the_next_file(tmp_path: Path) -> None:
     write(tmp_path / "day" / "1.parquet")
     rest = pa.table({"stock": [7, 8], "price": [6.5, 7.5], "query_id": ["c", "d"], "document_id": ["9", "9"]})
     pyarrow.csv.write_csv(rest, tmp_path / "day" / "2.csv")
@@ -101,25 +86,23 @@ def test_a_query_may_go_on_in_the_next_file(tmp_path: Path) -> None:
         assert joined(list(read_candidates(path))) == expected
 
 
-def test_missing_values_are_nan_and_true_is_one(tmp_path: Path) -> None:
+def test_missing_and_infinite_values_are_let_in(tmp_path: Path) -> None:
     sale = [True, False, None, True, True, False]
-    path = write(tmp_path / "c.parquet", price=[None, float("nan"), 1, 2, 3, 4], stock=sale)
-    (block,) = [*read_candidates(path)][:1]
+    path = write(tmp_path / "c.parquet", price=[None, float("nan"), 1, 1e39, 3, float("-inf")], stock=sale)
     features = np.concatenate([block.features for block in read_candidates(path)])
-    np.testing.assert_array_equal(features[:, 0], [np.nan, np.nan, 1, 2, 3, 4])
+    np.testing.assert_array_equal(features[:, 0], [np.nan, np.nan, 1, np.inf, 3, -np.inf])
     np.testing.assert_array_equal(features[:, 1], [1, 0, np.nan, 1, 1, 0])
-    assert block.features.dtype == np.float32
+    assert features.dtype == np.float32
 
 
-def test_csv_columns_of_numbers_whatever_stands_first(tmp_path: Path) -> None:
+def test_csv_columns_of_numbers_whatever_the_first_rows_hold(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_text("query_id,document_id,price\n1,01,\n1,02,nan\n2,03,0.5\n")
-    (first, second) = joined(list(read_candidates(path, numbers=["price", "absent"])))[1:]
-    assert first[:2] == ("1", "02")
-    assert second == ("2", "03", [0.5])
-    with gzip.open(tmp_path / "d.csv.gz", "wb") as file:
-        file.write(path.read_bytes())
-    assert joined(list(read_candidates(tmp_path / "d.csv.gz", numbers=["price"])))[2] == second
+    (tmp_path / "d.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    for file in (path, tmp_path / "d.csv.gz"):
+        found = joined(list(read_candidates(file, numbers=["price", "absent"])))
+        assert [row[:2] for row in found] == [("1", "01"), ("1", "02"), ("2", "03")]
+        assert found[2][2] == [0.5]
 
 
 def test_other_names_and_columns_to_ignore(tmp_path: Path) -> None:
@@ -131,74 +114,70 @@ def test_other_names_and_columns_to_ignore(tmp_path: Path) -> None:
 
 
 def test_a_csv_column_to_ignore_may_turn_out_to_be_text(tmp_path: Path) -> None:
-    lines = [f"{row // 4},{row},0.5,{'x' if row == 199_999 else row}" for row in range(200_000)]
+    lines = [f"{row // 4},{row},0.5,{'x' if row == 99_999 else row}" for row in range(100_000)]
     (tmp_path / "c.csv").write_text("\n".join(["query_id,document_id,price,sku", *lines]))
     blocks = list(read_candidates(tmp_path / "c.csv", ignore=["sku"]))
-    assert sum(block.documents for block in blocks) == 200_000
+    assert sum(block.documents for block in blocks) == 100_000
     assert len(blocks) > 1
-    message = r"c.csv, row 199999, column 'sku': got 'x', but must hold numbers; correct it, or leave the row out."
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError) as error:
         list(read_candidates(tmp_path / "c.csv"))
+    assert (error.value.row, error.value.column) == (99_999, "sku")
 
 
 def test_text_in_a_csv_column_that_must_hold_numbers(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("query_id,document_id,price,sku\na,1,,x\na,2,NaN,y\na,3,cheap,z\n")
-    with pytest.raises(DataError, match=r"c.csv, row 2, column 'price': got 'cheap', but must hold numbers"):
+    with pytest.raises(DataError) as error:
         list(read_candidates(tmp_path / "c.csv", numbers=["price"]))
-
-
-@pytest.mark.parametrize("rows", [1, 2, 100])
-def test_a_query_that_comes_back(rows: int, tmp_path: Path) -> None:
-    path = write(tmp_path / "c.parquet", query_id=["b", "b", "a", "c", "b", "b"])
-    with pytest.raises(DataError, match=r"c.parquet, row 4: query b comes back after other queries; let the rows of"):
-        list(read_candidates(path, rows=rows))
-
-
-def test_a_query_that_comes_back_in_another_file_is_told_by_its_place_there(tmp_path: Path) -> None:
-    write(tmp_path / "1.parquet")
-    write(tmp_path / "2.parquet", query_id=["c", "d", "d", "a", "a", "a"], document_id=list("987654"))
-    with pytest.raises(DataError, match=r"2.parquet, row 3: query a comes back after other queries"):
-        list(read_candidates(tmp_path))
+    assert str(error.value) == (
+        f"{tmp_path / 'c.csv'}, row 2, column 'price': got 'cheap', but must hold numbers; correct it, or leave the "
+        "row out."
+    )
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    ("columns", "row", "column"),
     [
-        ({"document_id": ["1", "2", "1", "3", "1", "3"]}, "row 5: query c, document 3 comes twice; keep one row of"),
-        ({"query_id": ["b", "b", "a", None, "c", "c"]}, "row 3, column 'query_id': got null, but every row has an id"),
-        ({"document_id": ["1", "2", "1", "3", "1", None]}, "row 5, column 'document_id': got null"),
-        ({"price": list("abcdef")}, "column 'price': holds string, but must hold numbers; convert it"),
+        ({"query_id": ["b", "b", "a", "c", "b", "b"]}, 4, None),
+        ({"document_id": ["1", "2", "1", "3", "1", "3"]}, 5, None),
+        ({"query_id": ["b", "b", "a", None, "c", "c"]}, 3, "query_id"),
+        ({"document_id": ["1", "2", "1", "3", "1", None]}, 5, "document_id"),
+        ({"price": list("abcdef")}, None, "price"),
     ],
 )
 @pytest.mark.parametrize("rows", [1, 100])
-def test_bad_rows(columns: dict[str, Any], message: str, rows: int, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=rf"c.parquet, {message}"):
-        list(read_candidates(write(tmp_path / "c.parquet", **columns), numbers=["price"], rows=rows))
+def test_bad_rows(columns: dict[str, Any], row: int | None, column: str | None, rows: int, tmp_path: Path) -> None:
+    path = write(tmp_path / "c.parquet", **columns)
+    with pytest.raises(DataError) as error:
+        list(read_candidates(path, numbers=["price"], rows=rows))
+    assert (error.value.file, error.value.row, error.value.column) == (path, row, column)
+
+
+def test_mistakes_in_a_later_file_are_found_there(tmp_path: Path) -> None:
+    write(tmp_path / "1.parquet")
+    second = write(tmp_path / "2.parquet", query_id=["c", "d", "d", "a", "a", "a"], document_id=list("987654"))
+    with pytest.raises(DataError, match="query a appears again after other queries") as error:
+        list(read_candidates(tmp_path))
+    assert (error.value.file, error.value.row) == (second, 3)
+    write(second, age=[1] * 6)
+    with pytest.raises(DataError) as error:
+        list(read_candidates(tmp_path))
+    assert (error.value.file, error.value.column) == (second, "age")
 
 
 def test_bad_files(tmp_path: Path) -> None:
-    def fails(path: str | Path, message: str) -> None:
-        with pytest.raises(DataError, match=message):
+    def fails(path: str | Path, column: str | None = None) -> None:
+        with pytest.raises(DataError) as error:
             list(read_candidates(path))
+        assert (str(error.value.file), error.value.column) == (str(path), column)
 
-    fails(tmp_path / "none.parquet", r"none.parquet: there is no such file or folder; check the path")
-    fails(tmp_path / "*.parquet", r"\*.parquet: no file matches this pattern; check the path")
-    fails(tmp_path, r"has no file in it that ends in .parquet, .csv, .csv.gz")
+    fails(tmp_path / "none.parquet")
+    fails(tmp_path / "*.parquet")
+    fails(tmp_path)
     (tmp_path / "text.parquet").write_text("hello")
-    fails(
-        tmp_path / "text.parquet",
-        r"text.parquet: cannot be read \(.*[^.]\); correct it: Parquet, or CSV if its name ends in .csv.",
-    )
+    fails(tmp_path / "text.parquet")
     (tmp_path / "ragged.csv").write_text("query_id,document_id,x\n1,2,3\n1,2\n")
-    fails(tmp_path / "ragged.csv", r"ragged.csv: cannot be read \(")
+    fails(tmp_path / "ragged.csv")
     pq.write_table(pa.table({"query_id": ["a"], "x": [1]}), tmp_path / "c.parquet")
-    fails(tmp_path / "c.parquet", r"column 'document_id': there is no such column; the file has query_id, x\.")
+    fails(tmp_path / "c.parquet", "document_id")
     pq.write_table(pa.table(TABLE).slice(0, 0), tmp_path / "empty.parquet")
-    fails(tmp_path / "empty.parquet", r"empty.parquet: has no row; there is nothing to rank")
-
-
-def test_files_with_other_columns(tmp_path: Path) -> None:
-    write(tmp_path / "1.parquet")
-    write(tmp_path / "2.parquet", age=[1] * 6)
-    with pytest.raises(DataError, match=r"2.parquet, column 'age': only one of this file and .*1.parquet has this"):
-        list(read_candidates(tmp_path))
+    fails(tmp_path / "empty.parquet")

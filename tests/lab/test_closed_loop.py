@@ -76,7 +76,7 @@ def test_patterns_of_single_interactions() -> None:
     found = {
         (int(query), tuple(sorted(patterns.documents[start:end].tolist()))): int(count)
         for query, start, end, count in zip(
-            patterns.query, patterns.bounds, patterns.bounds[1:], patterns.interactions, strict=False
+            patterns.query, patterns.offsets, patterns.offsets[1:], patterns.interactions, strict=False
         )
     }
     assert found == {(0, (0, 1)): 1, (1, (3,)): 1, (0, ()): 1, (1, ()): 2}

@@ -39,7 +39,7 @@ def test_the_rows_add_up_to_the_counts(tmp_path: Path) -> None:
     assert log.total_interactions == 2_500
     table = pq.read_table(tmp_path / "log.parquet")
     assert table.schema.names == ["impression_id", "timestamp", "query_id", "document_id", "position", "click"]
-    assert table.num_rows == log.impressions.sum()
+    assert table.num_rows == log.times_shown.sum()
     document = np.array([int(name.removeprefix("doc-")) for name in table["document_id"].to_pylist()])
     position, click = table["position"].to_numpy(), table["click"].to_numpy()
     assert set(position) == {1, 2, 3, 4, 5}

@@ -230,9 +230,9 @@ def test_a_query_that_was_never_issued_and_no_interaction_at_all() -> None:
     offsets = np.arange(101) * 3
     log = simulate(np.zeros(300), offsets, np.ones(300), inverse_rank(), 5, np.random.default_rng(0))
     assert log.total_interactions == 5
-    assert np.all(log.impressions.reshape(-1, 3).sum(axis=1) == 3 * log.interactions)
+    assert np.all(log.times_shown.reshape(-1, 3).sum(axis=1) == 3 * log.interactions)
     none = simulate(np.zeros(300), offsets, np.ones(300), inverse_rank(), 0, np.random.default_rng(0), keep_rankings=3)
-    assert none.total_interactions == none.impressions.sum() == none.clicks.sum() == 0
+    assert none.total_interactions == none.times_shown.sum() == none.clicks.sum() == 0
     assert none.rankings is not None
     assert none.rankings.interactions == 0
 

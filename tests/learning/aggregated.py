@@ -26,7 +26,7 @@ def aggregated_log(data: RankingData, parts: Mapping[str, LogStatistics]) -> Agg
             "shown": log.shown[document, rank],
             "clicked": log.clicked[document, rank],
         }
-        impressions.append(_table("impressions", columns))
+        impressions.append(_table("shown_counts", columns))
         issued = np.flatnonzero(log.interactions)
         columns = {
             "part": [name] * len(issued),

@@ -34,7 +34,7 @@ def make_parts(train: LogStatistics, validation: LogStatistics, *rest: Any) -> t
 def compared(
     rho: NDArray[np.float64], parts: tuple[LoggedPart, LoggedPart], delta: float, constant: Constant = "proven"
 ) -> ComparedPolicy:
-    ever_shown = parts[0].log.impressions + parts[1].log.impressions > 0
+    ever_shown = parts[0].log.times_shown + parts[1].log.times_shown > 0
     return compare("new", rho, replace(parts[1], risk=Risk(delta, constant)), ever_shown)
 
 

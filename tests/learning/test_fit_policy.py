@@ -26,7 +26,7 @@ from tests.learning.problem import EXAMINATION, parameters
 from tests.learning.small_log import DATA, LOG, LOGS, NAMES, PART, QUICK
 
 CRM = FitSettings(scorer="linear", training=QUICK)
-EVER_SHOWN = LOGS["train"].impressions + LOGS["validation"].impressions > 0
+EVER_SHOWN = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
 
 
 def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:

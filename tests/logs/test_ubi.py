@@ -99,8 +99,6 @@ def test_another_action_and_a_field_of_a_structure(tmp_path: Path) -> None:
 def test_clicks_on_what_was_not_shown(tmp_path: Path) -> None:
     folder = write(tmp_path / "ubi", [*EVENTS, event("s1", "click", "z"), event("s9", "click", "a")])
     assert rows(open_log(folder).table) == {*SHOWN, ("s1", "tv", "z", None, 1), ("s9", None, "a", None, 1)}
-    with pytest.raises(DataError, match=r"2 rows with a click on what was not shown \(in 2 impressions\)"):
-        load_log(folder)
     assert load_log(folder, on_bad_rows="drop").manifest["bad_rows"] == {"click on what was not shown": 2}
 
 
@@ -115,31 +113,25 @@ def test_units_are_columns_of_the_searches(tmp_path: Path) -> None:
 
 def test_no_click_at_all_is_a_wrong_name(tmp_path: Path) -> None:
     folder = write(tmp_path / "ubi", [event("s1", "view", "a"), event("s1", "purchase", "a")])
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="there are purchase, view") as error:
         open_log(folder)
-    assert str(error.value) == (
-        f"{folder}, ubi_events, column 'action_name': no action ends in 'click'; there are purchase, view. "
-        "Name the one that stands for a click: --layout ubi:ACTION."
-    )
+    assert (error.value.file, error.value.column) == (f"{folder}, ubi_events", "action_name")
 
 
 def test_missing_columns(tmp_path: Path) -> None:
     folder = write(tmp_path / "ubi")
     (folder / "ubi_events.ndjson").write_text('{"query_id": "s1", "action_name": "click", "sku": "a"}\n')
-    with pytest.raises(DataError) as error:
-        open_log(folder)
-    assert str(error.value) == (
-        f"{folder}, ubi_events, column 'event_attributes.object.object_id': there is no such column; there are "
-        "query_id, action_name, sku. If one of them holds it, say so: --column object_id=THEIRS."
-    )
-    with pytest.raises(DataError, match=r"ubi_queries, column 'search': there is no such column"):
-        open_log(folder, columns={"user_query": "search"})
+    for columns, table, column in (
+        ({}, "ubi_events", "event_attributes.object.object_id"),
+        ({"user_query": "search"}, "ubi_queries", "search"),
+    ):
+        with pytest.raises(DataError) as error:
+            open_log(folder, columns=columns)
+        assert (error.value.file, error.value.column) == (f"{folder}, {table}", column)
 
 
 def test_a_layout_that_does_not_fit(tmp_path: Path) -> None:
-    folder = write(tmp_path / "ubi")
-    with pytest.raises(DataError, match="holds ubi_queries and ubi_events, which are no log of layout long"):
-        open_log(folder, layout="long")
     pq.write_table(pa.Table.from_pylist(QUERIES), tmp_path / "one.parquet")
-    with pytest.raises(DataError, match="give a folder or a DuckDB file with ubi_queries and ubi_events"):
-        open_log(tmp_path / "one.parquet", layout="ubi")
+    for source, layout in ((write(tmp_path / "ubi"), "long"), (tmp_path / "one.parquet", "ubi")):
+        with pytest.raises(DataError, match="ubi_queries and ubi_events"):
+            open_log(source, layout=layout)

@@ -387,7 +387,7 @@ def test_new_queries_are_reported_apart(world: World, log: AggregatedLog, better
         rows = zip(table["part"].to_pylist(), table["query_id"].to_pylist(), strict=True)
         return table.filter(pa.array([part == "certify" or query > "q00002" for part, query in rows]))
 
-    mixed = replace(log, impressions=kept(log.impressions), patterns=kept(log.patterns))
+    mixed = replace(log, shown_counts=kept(log.shown_counts), patterns=kept(log.patterns))
     certificate = judge(world.shop, mixed, better, CertifySettings())
     seen, new = certificate.traffic
     counts = log.statistics("certify", world.shop.data())

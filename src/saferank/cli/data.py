@@ -39,10 +39,10 @@ def data(
 def _summary(dataset: Dataset) -> Table:
     table = Table(title=dataset.name, title_justify="left")
     table.add_column()
-    for part in dataset.parts:
+    for part in dataset.splits:
         table.add_column(part, justify="right")
     labels = _distinct_labels(dataset)
-    columns = [list(_facts(part, labels)) for part in dataset.parts.values()]
+    columns = [list(_facts(part, labels)) for part in dataset.splits.values()]
     for rows in zip(*columns, strict=True):
         ends_section = rows[0][0] in ("features", "  max")
         table.add_row(rows[0][0], *(value for _, value in rows), end_section=ends_section)
@@ -52,7 +52,7 @@ def _summary(dataset: Dataset) -> Table:
 def _distinct_labels(dataset: Dataset) -> list[float]:
     import numpy as np
 
-    labels = np.concatenate([np.unique(part.require_labels()) for part in dataset.parts.values()])
+    labels = np.concatenate([np.unique(part.require_labels()) for part in dataset.splits.values()])
     return [float(label) for label in np.unique(labels)]
 
 

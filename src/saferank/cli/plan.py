@@ -157,7 +157,7 @@ def _share(text: str) -> float:
 
 def _write_json(made: Plan, path: Path) -> None:
     from saferank.files.atomic_write import whole_file
-    from saferank.files.json_values import finite
+    from saferank.files.json_format import finite
     from saferank.plan.plan import recommendation
 
     chosen = made.recommended

@@ -81,8 +81,8 @@ def simulate(
 
     with Console(stderr=True).status(f"Reading {name}"):
         dataset = load_dataset(name)
-    if part not in dataset.parts:
-        raise UsageError(f"no part is called '{part}'; there are {', '.join(dataset.parts)}.")
+    if part not in dataset.splits:
+        raise UsageError(f"no part is called '{part}'; there are {', '.join(dataset.splits)}.")
     _check_relevance(model, dataset)
     with Console(stderr=True).status("Training the logging policy"):
         data, scores = _logging_policy(dataset, part, logging_fraction, seed, model)
@@ -132,7 +132,7 @@ def _check_out(out: Path) -> None:
 
 def _check_relevance(model: PositionBasedModel, dataset: Dataset) -> None:
     """Raise if a label of the data gives no probability; the lowest and the highest tell for all."""
-    labels = [data.require_labels() for data in dataset.parts.values()]
+    labels = [data.require_labels() for data in dataset.splits.values()]
     for label in (min(float(of.min()) for of in labels), max(float(of.max()) for of in labels)):
         chance = model.relevance_slope * label + model.relevance_noise
         if not 0.0 <= chance <= 1.0:
@@ -143,7 +143,7 @@ def _check_relevance(model: PositionBasedModel, dataset: Dataset) -> None:
 
 
 def _summary(log: LogStatistics, out: Path) -> str:
-    shown, clicks = log.impressions.sum(), log.clicks.sum()
+    shown, clicks = log.times_shown.sum(), log.clicks.sum()
     issued = (log.interactions > 0).sum()
     return (
         f"{out}: {log.total_interactions:,} interactions with {issued:,} of {log.queries:,} queries, "

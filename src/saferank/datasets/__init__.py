@@ -1,1 +1,1 @@
-"""Data: ranking data and click logs, read, checked and counted."""
+"""Labelled data sets: LETOR files and synthetic data."""

@@ -1,9 +1,8 @@
 """Arrays made from files once, and memory-mapped from then on.
 
-An entry is a folder of `.npy` files named by the content of the files that it was made from, so a moved or
-copied file finds its entry, and a changed one does not. It is written under another name and renamed, so
-no run ever sees half of one. The cache is only ever a short cut: if it is damaged, the entry is made anew;
-if it cannot be written, nothing is kept.
+An entry is a folder of `.npy` files named by the content of the files that it was made from, so a moved or copied file
+finds its entry, and a changed one does not. Entries are written atomically. A damaged entry is made again; if the
+cache cannot be written, nothing is kept.
 """
 
 import hashlib
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from saferank.files.atomic_write import whole_file
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -34,8 +35,8 @@ def cache_directory() -> Path:
 def cached_arrays(kind: str, files: Sequence[Path], make: Callable[[], Arrays]) -> Arrays:
     """Return the arrays that `make` makes from these files: memory-mapped from the cache, if they are there.
 
-    `kind` tells apart what is made from the same files: the format, its version, the options. Arrays are
-    read-only. None may be empty.
+    `kind` names what is made from the files: the format, its version, the options. Arrays are read-only. None may be
+    empty.
     """
     try:
         cache = cache_directory()
@@ -77,7 +78,7 @@ def _write(entry: Path, arrays: Arrays) -> None:
 
 
 def _content_hash(files: Sequence[Path], stamps: Path) -> str:
-    """Hash the bytes of all files; a stamp on record spares reading files that have not changed since."""
+    """Return a hash of the bytes of all files; a recorded stamp spares reading files that have not changed since."""
     names = "\0".join(str(file.resolve()) for file in files)
     record = stamps / f"{hashlib.sha256(names.encode()).hexdigest()[:32]}.json"
     stamp = [_stamp(file) for file in files]
@@ -93,18 +94,11 @@ def _content_hash(files: Sequence[Path], stamps: Path) -> str:
             total.update(hashlib.file_digest(opened, "sha256").digest())
     found = total.hexdigest()[:32]
     if all(time.time_ns() - max(entry[:2]) > _SETTLED for entry in stamp):
-        _record(record, {"stamp": stamp, "hash": found})
+        with suppress(OSError), whole_file(record) as unfinished:
+            unfinished.write_text(json.dumps({"stamp": stamp, "hash": found}))
     return found
 
 
 def _stamp(file: Path) -> list[int]:
     status = file.stat()
     return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]
-
-
-def _record(path: Path, content: object) -> None:
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            json.dump(content, file)
-        Path(file.name).replace(path)

@@ -9,7 +9,7 @@ from saferank.engine.types.ranking_data import RankingData
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """The three parts of a labelled data set. Features are raw: as the file has them."""
+    """The three splits of a labelled data set. Features are raw: as the file has them."""
 
     name: str
     train: RankingData
@@ -17,13 +17,13 @@ class Dataset:
     test: RankingData
 
     @property
-    def parts(self) -> dict[str, RankingData]:
-        """The parts by name, in reading order."""
+    def splits(self) -> dict[str, RankingData]:
+        """The splits by name, in reading order."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
 def load_dataset(name: str) -> Dataset:
-    """Load `synthetic:small` (or another preset, with `@SEED` behind it), or the LETOR folder at this path."""
+    """Load `synthetic:small` (or another preset, followed by `@SEED`), or the LETOR folder at this path."""
     if name.startswith("synthetic:"):
         from saferank.datasets.synthetic import synthetic_dataset
 

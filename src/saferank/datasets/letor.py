@@ -1,4 +1,4 @@
-"""Reader of LETOR text (also called SVMlight or LibSVM with query ids): one document a line.
+"""Reader of LETOR text (also called SVMlight or LibSVM with query ids): one document per line.
 
     2 qid:10 1:0.3 2:7 5:-1.25 # GX008-86-4444840
 
@@ -15,6 +15,7 @@ import os
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,6 +36,7 @@ from saferank.datasets.letor_parser import (
     parse_lines,
 )
 from saferank.engine.errors import DataError, UsageError
+from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 
 COMPRESSED: dict[str, Callable[[Path], IO[bytes] | Any]] = {
@@ -50,15 +52,14 @@ _CHUNK = 1 << 20
 def read_letor(path: str | Path, *, features: int | None = None, cache: bool = True) -> RankingData:
     """Read a LETOR file, plain or compressed (.gz, .bz2, .xz).
 
-    Features absent from a line are 0; `features` says how many there are, by default as many as the largest
-    id in the file. Values are the float32 nearest to the double nearest to the text. Lines of one query stand
-    together. If no line has a `qid:`, `PATH.query` or `PATH.group` beside the file must say how many lines
-    each query has (LightGBM's convention), and queries are then called 1, 2, ...
+    Features absent from a line are 0; `features` says how many there are, by default as many as the largest id in the
+    file. Values are the float32 nearest to the double nearest to the text. Lines of one query must be adjacent. If no
+    line has a `qid:`, `PATH.query` or `PATH.group` beside the file must say how many lines each query has (LightGBM's
+    convention), and queries are then called 1, 2, ...
 
-    The document id is the word behind `docid =` in the comment, or else the comment's first word; a line
-    without a comment gets an empty one, and `document_ids` is None if no line has any.
-
-    With `cache`, a second read of the same content is a memory map (see `saferank.datasets.cache`).
+    The document id is the word after `docid =` in the comment, or else the comment's first word; a line without a
+    comment gets an empty one, and `document_ids` is None if no line has any. With `cache`, a second read of the same
+    content is a memory map (see `saferank.datasets.cache`).
     """
     path = Path(path)
     if features is not None and features < 1:
@@ -84,43 +85,58 @@ def read_letor(path: str | Path, *, features: int | None = None, cache: bool = T
 
 def _parse(path: Path, beside: Path | None, most: int | None) -> Arrays:
     """Parse in two passes over chunks of whole lines, on all cores: count, then fill arrays of that size."""
-    data = _read_bytes(path)
-    chunks = _chunks(data)
+    text = _read_text(path)
+    data, chunks = np.frombuffer(text, np.uint8), _chunks(text)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         counts = list(threads.map(lambda chunk: count_documents(data, *chunk), chunks))
-        documents = np.concatenate([[0], np.cumsum([count for count, _ in counts])])
+        documents = offsets_of([count for count, _ in counts])
         if documents[-1] == 0:
             raise DataError("no line has data; expected lines such as '2 qid:1 1:0.3 2:7'.", file=path)
         width = most or max(largest for _, largest in counts)
-        features = np.zeros((documents[-1], width), dtype=np.float32)
-        labels = np.empty(documents[-1], dtype=np.float32)
-        places = np.empty((documents[-1], 5), dtype=np.int64)
+        features = np.zeros((documents[-1], width), np.float32)
+        labels = np.empty(documents[-1], np.float32)
+        places = np.empty((documents[-1], 5), np.int64)
 
         def fill(chunk: int) -> None:
             (at, end), document = chunks[chunk], int(documents[chunk])
-            seen = np.full(width, -1, dtype=np.int64)
+            seen = np.full(width, -1, np.int64)
             while True:
                 at, document = parse_lines(data, at, end, document, features, labels, places, seen)
                 if at == end:
                     return
-                at = _fill_line(data, at, path, most, features[document], labels[document:], places[document])
+                at = fill_line(at, document)
                 document += 1
+
+        def fill_line(start: int, document: int) -> int:
+            """Fill in a document from a line that the compiled parser left; return where the next line starts."""
+            end = text.find(b"\n", start)
+            try:
+                line = parse_line(text[start:end], most)
+            except ValueError as error:
+                raise DataError(str(error), file=path, line=_line_number(text, start)) from None
+            labels[document] = line.label
+            for feature, value in line.features.items():
+                features[document, feature - 1] = value
+            query = (start + line.query[0], start + line.query[1])
+            places[document] = (start, *query, *document_place(data, start + line.end))
+            return end + 1
 
         list(threads.map(fill, range(len(chunks))))
     if width == 0:
         raise DataError("no line has a feature; expected lines such as '2 qid:1 1:0.3 2:7'.", file=path)
-    offsets, query_ids = _queries(data, places, path, beside)
+    offsets, query_ids = _queries(text, places, path, beside)
     arrays: Arrays = {"features": features, "offsets": offsets, "labels": labels, "query_ids": query_ids}
     if np.any(places[:, DOCUMENT_END] > places[:, DOCUMENT_START]):
-        arrays["document_ids"] = _texts(data, places[:, DOCUMENT_START], places[:, DOCUMENT_END])
+        arrays["document_ids"] = _texts(text, places[:, DOCUMENT_START], places[:, DOCUMENT_END])
     for array in arrays.values():
         array.flags.writeable = False  # as they will be when they come from the cache
     return arrays
 
 
-def _read_bytes(path: Path) -> NDArray[np.uint8]:
+def _read_text(path: Path) -> bytes | mmap.mmap:
     """Return the file's text, with a newline at its end; a map of the file if it can be."""
     opened = COMPRESSED.get(path.suffix)
+    text: Any
     try:
         if opened is not None:
             with opened(path) as file:
@@ -132,80 +148,41 @@ def _read_bytes(path: Path) -> NDArray[np.uint8]:
         raise DataError(f"cannot be read ({error}); fetch or compress it again.", file=path) from error
     if text[:3] == b"\xef\xbb\xbf":  # a byte order mark
         text = text[3:]
-    if text[-1:] != b"\n":
-        text = text[:] + b"\n"
-    return np.frombuffer(text, dtype=np.uint8)
+    return text if text[-1:] == b"\n" else text[:] + b"\n"  # type: ignore[no-any-return]
 
 
-def _chunks(data: NDArray[np.uint8]) -> list[tuple[int, int]]:
-    """Cut the text at ends of lines, in chunks of about 1 MB."""
-    ends = []
-    at = 0
-    while at < len(data):
-        at = min(at + _CHUNK, len(data))
-        at = _line_end(data, at - 1) + 1
-        ends.append(at)
-    return list(zip([0, *ends], ends, strict=False))
-
-
-def _line_end(data: NDArray[np.uint8], at: int) -> int:
-    step = 1 << 16
-    while not (found := np.flatnonzero(data[at : at + step] == ord("\n"))).size:
-        at += step
-    return at + int(found[0])
-
-
-def _fill_line(
-    data: NDArray[np.uint8],
-    start: int,
-    path: Path,
-    most: int | None,
-    features: NDArray[np.float32],
-    labels: NDArray[np.float32],
-    places: NDArray[np.int64],
-) -> int:
-    """Fill in one document from a line that the compiled parser left; return where the next line starts."""
-    end = _line_end(data, start)
-    try:
-        line = parse_line(data[start:end].tobytes(), most)
-    except ValueError as error:
-        raise DataError(str(error), file=path, line=_line_number(data, start)) from None
-    labels[0] = line.label
-    features[:] = 0.0
-    for feature, value in line.features.items():
-        features[feature - 1] = value
-    query = (start + line.query[0], start + line.query[1])
-    places[:] = (start, *query, *document_place(data, start + line.end))
-    return end + 1
+def _chunks(text: bytes | mmap.mmap) -> list[tuple[int, int]]:
+    """Return the bounds of chunks of about 1 MB that end where a line ends."""
+    ends = [0]
+    while ends[-1] < len(text):
+        ends.append(text.find(b"\n", min(ends[-1] + _CHUNK, len(text)) - 1) + 1)
+    return list(pairwise(ends))
 
 
 def _queries(
-    data: NDArray[np.uint8], places: NDArray[np.int64], path: Path, beside: Path | None
+    text: bytes | mmap.mmap, places: NDArray[np.int64], path: Path, beside: Path | None
 ) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
     """Return where each query begins, and its id."""
     absent = places[:, QUERY_START] == places[:, QUERY_END]
     if absent.all() and beside is not None:
         return _queries_beside(beside, len(places), path)
     if absent.any():
-        line = _line_number(data, places[np.argmax(absent), LINE])
-        remedy = "write it behind the label, as in '2 qid:7 1:0.3'"
+        line = _line_number(text, places[np.argmax(absent), LINE])
+        remedy = "write it after the label, as in '2 qid:7 1:0.3'"
         if absent.all():
             remedy += f", or put the number of lines of each query into {path.name}.query"
         raise DataError(f"has no query id; {remedy}.", file=path, line=line)
-    starts = np.flatnonzero(first_documents(data, places))
-    query_ids = _texts(data, places[starts, QUERY_START], places[starts, QUERY_END])
-    seen: set[str] = set()
-    for query, name in enumerate(query_ids):
-        if name in seen:
-            line = _line_number(data, places[starts[query], LINE])
-            message = f"query {name} comes back after another query; sort the lines by query."
-            raise DataError(message, file=path, line=line)
-        seen.add(name)
-    return np.append(starts, len(places)).astype(np.int64), query_ids
+    starts = np.flatnonzero(first_documents(np.frombuffer(text, np.uint8), places))
+    query_ids = _texts(text, places[starts, QUERY_START], places[starts, QUERY_END])
+    again = np.setdiff1d(np.arange(len(starts)), np.unique(query_ids, return_index=True)[1])
+    if len(again):
+        message = f"query {query_ids[again[0]]} appears again after another query; sort the lines by query."
+        raise DataError(message, file=path, line=_line_number(text, places[starts[again[0]], LINE]))
+    return np.append(starts, len(places)), query_ids
 
 
 def _queries_beside(beside: Path, documents: int, path: Path) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
-    """Read the number of documents of each query, one a line, from a side file."""
+    """Read the number of documents of each query, one per line, from a side file."""
     sizes = []
     for number, text in enumerate(beside.read_text().splitlines(), start=1):
         if text.strip():
@@ -216,15 +193,13 @@ def _queries_beside(beside: Path, documents: int, path: Path) -> tuple[NDArray[n
     if sum(sizes) != documents:
         message = f"sizes add up to {sum(sizes)}, but {path.name} has {documents} documents; make them agree."
         raise DataError(message, file=beside)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return offsets, np.array([str(query + 1) for query in range(len(sizes))])
+    return offsets_of(sizes), np.array([str(query + 1) for query in range(len(sizes))])
 
 
-def _texts(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.str_]:
-    view = data.data
+def _texts(text: bytes | mmap.mmap, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.str_]:
     places = zip(starts.tolist(), ends.tolist(), strict=True)
-    return np.array([str(view[start:end], "utf-8", "backslashreplace") for start, end in places])
+    return np.array([str(text[start:end], "utf-8", "backslashreplace") for start, end in places])
 
 
-def _line_number(data: NDArray[np.uint8], at: int) -> int:
-    return int(np.count_nonzero(data[:at] == ord("\n"))) + 1
+def _line_number(text: bytes | mmap.mmap, at: int) -> int:
+    return text[:at].count(b"\n") + 1

@@ -1,4 +1,4 @@
-"""A data set in a folder, as the public learning-to-rank collections are laid out."""
+"""A data set in a folder, in the layout of the public learning-to-rank collections."""
 
 from pathlib import Path
 
@@ -13,42 +13,42 @@ LAYOUTS = {
     "LETOR, MSLR-WEB, Istella": ("train.txt", "vali.txt", "test.txt"),
     "Yahoo!": ("set1.train.txt", "set1.valid.txt", "set1.test.txt"),
 }
-"""File names of the training, validation and test part; the last two may be missing."""
+"""File names of the training, validation and test split; the last two may be missing."""
 
-_PARTS = ("train", "validation", "test")
+_SPLITS = ("train", "validation", "test")
 _CARVED = {"validation": 1, "test": 2}
 
 
 def read_letor_folder(path: str | Path) -> Dataset:
     """Read the data set in this folder, or in `Fold1` below it; files may be compressed (.gz, .bz2, .xz).
 
-    A part without a file (Istella has no validation part) is carved out of training by query: of every five
+    A split without a file (Istella has no validation split) is carved out of training by query: of every five
     training queries in file order, the second goes to validation and the third to test, where these are
-    missing. That is 20% each, and the same on every run. All parts get the same number of features, the
+    missing. That is 20% each, and the same on every run. All splits get the same number of features, the
     largest of any.
     """
     folder = Path(path)
     files = _find(folder)
-    found = {part: read_letor(file) for part, file in files.items()}
+    found = {split: read_letor(file) for split, file in files.items()}
     features = max(data.features.shape[1] for data in found.values())
-    for part, file in files.items():
-        if found[part].features.shape[1] < features:
-            found[part] = read_letor(file, features=features)
+    for split, file in files.items():
+        if found[split].features.shape[1] < features:
+            found[split] = read_letor(file, features=features)
     return Dataset(name=folder.resolve().name, **_carve(found))
 
 
 def _find(folder: Path) -> dict[str, Path]:
-    """Return the file of each part that has one."""
+    """Return the file of each split that has one."""
     if not folder.is_dir():
         raise DataError("there is no such folder; check the path.", file=folder)
     for place in (folder, folder / "Fold1"):
         for names in LAYOUTS.values():
             files = {
-                part: next(filter(Path.is_file, (place / f"{name}{suffix}" for suffix in ("", *COMPRESSED))), None)
-                for part, name in zip(_PARTS, names, strict=True)
+                split: next(filter(Path.is_file, (place / f"{name}{suffix}" for suffix in ("", *COMPRESSED))), None)
+                for split, name in zip(_SPLITS, names, strict=True)
             }
             if files["train"]:
-                return {part: file for part, file in files.items() if file}
+                return {split: file for split, file in files.items() if file}
     wanted = "; ".join(f"{', '.join(names)} ({layout})" for layout, names in LAYOUTS.items())
     compressed = ", ".join(COMPRESSED)
     raise DataError(
@@ -58,16 +58,16 @@ def _find(folder: Path) -> dict[str, Path]:
 
 
 def _carve(found: dict[str, RankingData]) -> dict[str, RankingData]:
-    """Fill in the missing parts from training."""
-    missing = [part for part in _CARVED if part not in found]
+    """Return all three splits, the missing ones taken out of training."""
+    missing = [split for split in _CARVED if split not in found]
     if not missing:
         return found
     train = found["train"]
     place = np.arange(train.queries) % 5
-    if train.queries <= max(_CARVED[part] for part in missing):
-        parts = " and ".join(missing)
-        message = f"has too few queries ({train.queries}) to carve {parts} out of it; add the missing file."
+    if train.queries <= max(_CARVED[split] for split in missing):
+        splits = " and ".join(missing)
+        message = f"has too few queries ({train.queries}) to carve {splits} out of it; add the missing file."
         raise DataError(message, file=train.source)
-    carved = {part: train.subset(place == _CARVED[part]) for part in missing}
-    kept = ~np.isin(place, [_CARVED[part] for part in missing])
+    carved = {split: train.subset(place == _CARVED[split]) for split in missing}
+    kept = ~np.isin(place, [_CARVED[split] for split in missing])
     return {**found, **carved, "train": train.subset(kept)}

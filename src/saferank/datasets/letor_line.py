@@ -1,4 +1,4 @@
-"""One LETOR line in plain Python: exact to the last bit, and with words for whatever is wrong."""
+"""One LETOR line in plain Python: exact to the last bit, and with a message for whatever is wrong."""
 
 import re
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ def parse_line(line: bytes, features: int | None) -> LetorLine:
     if tokens and tokens[0][0].startswith(b"qid:"):
         query = (tokens[0].start() + 4, tokens[0].end())
         if query[0] == query[1]:
-            raise ValueError("got 'qid:' with nothing behind it; write the query id there, as in qid:7.")
+            raise ValueError("got 'qid:' with nothing after it; write the query id there, as in qid:7.")
         tokens = tokens[1:]
     values: dict[int, float] = {}
     for token in tokens:
         feature, number = _feature(token[0], features)
         if feature in values:
-            raise ValueError(f"feature id {feature} comes twice; keep one of them.")
+            raise ValueError(f"feature id {feature} appears twice; keep one of them.")
         values[feature] = number
     return LetorLine(value, query, values, end)
 
@@ -48,7 +48,7 @@ def _feature(token: bytes, features: int | None) -> tuple[int, float]:
     text = token.decode("utf-8", "backslashreplace")
     name, colon, number = token.partition(b":")
     if name == b"qid":
-        raise ValueError(f"got {text!r} after the features; the query id stands right behind the label.")
+        raise ValueError(f"got {text!r} after the features; the query id belongs right after the label.")
     if not colon or not name or not number:
         raise ValueError(f"got {text!r} where id:value is expected, as in 3:0.25.")
     if not re.fullmatch(rb"\d+", name):

@@ -1,8 +1,8 @@
-"""A labelled data set made from nothing, in the likeness of MSLR-WEB30K.
+"""A synthetic labelled data set that resembles MSLR-WEB30K.
 
 Queries have terms, documents have hidden traits. The traits decide how often the terms occur in each stream of a
 document: body, anchor texts, title and URL; the whole document is the fifth. From such counts come the statistics
-that MSLR has of each stream, 5 x 25 features, and 11 more tell of the document itself, not of its text.
+that MSLR has of each stream, 5 x 25 features, and 11 more describe the document itself, not its text.
 The label comes from the traits, not from the features: see `_usefulness`.
 """
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from saferank.datasets.dataset import Dataset
 from saferank.engine.errors import UsageError
+from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 
 Array = NDArray[np.float32]
@@ -27,7 +28,7 @@ class Preset:
     """Size of a synthetic data set, and how much of its labels is noise."""
 
     queries: tuple[int, int, int]
-    """Of the training, validation and test part."""
+    """Of the training, validation and test split."""
     mean_length: float
     """Documents per query."""
     noise: float
@@ -40,8 +41,7 @@ PRESETS = {
     "mslr30k": Preset((18_900, 6_300, 6_300), mean_length=120, noise=0.45),
 }
 
-LONGEST_LIST = 1_000
-MOST_TERMS = 5
+LONGEST_LIST, MOST_TERMS = 1_000, 5
 BLOCK = 64
 """Queries made at a time, so that what is needed on the way stays small beside the features."""
 
@@ -64,28 +64,27 @@ FEATURE_NAMES = (
 def synthetic_dataset(preset: str, seed: int = 0) -> Dataset:
     """Make a preset: `small`, `mslr10k` or `mslr30k`. A seed may stand in the name, and then counts: `small@7`.
 
-    The same preset and seed give the same bytes. Each part, and each block of queries in it, has a random stream
-    of its own. `small` has 40 documents a query instead of 120.
+    The same preset and seed give the same bytes. Each split, and each block of queries in it, has a random stream
+    of its own. `small` has 40 documents per query instead of 120.
     """
     name, at, seed_in_name = preset.partition("@")
     if name not in PRESETS:
         raise UsageError(f"no synthetic data set is called '{name}'; there are {', '.join(PRESETS)}.")
     if at and not seed_in_name.isdecimal():
-        raise UsageError(f"'{preset}': behind the @ belongs a seed, as in '{name}@7'.")
+        raise UsageError(f"'{preset}': a seed must follow the @, as in '{name}@7'.")
     seed = int(seed_in_name) if at else seed
     source = f"synthetic:{name}@{seed}"
-    train, validation, test = (
-        _make_part(part, queries, PRESETS[name], part_seed, source)
-        for part, queries, part_seed in zip(
-            ("train", "validation", "test"), PRESETS[name].queries, np.random.SeedSequence(seed).spawn(3), strict=True
-        )
-    )
-    return Dataset(source, train, validation, test)
+    names, seeds = ("train", "validation", "test"), np.random.SeedSequence(seed).spawn(3)
+    made = [
+        _make_split(split, queries, PRESETS[name], split_seed, source)
+        for split, queries, split_seed in zip(names, PRESETS[name].queries, seeds, strict=True)
+    ]
+    return Dataset(source, *made)
 
 
-def _make_part(part: str, queries: int, preset: Preset, seed: np.random.SeedSequence, source: str) -> RankingData:
+def _make_split(split: str, queries: int, preset: Preset, seed: np.random.SeedSequence, source: str) -> RankingData:
     lengths = _draw_lengths(np.random.default_rng(seed), queries, preset.mean_length)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = offsets_of(lengths)
     features = np.empty((offsets[-1], len(FEATURE_NAMES)), dtype=np.float32)
     labels = np.empty(offsets[-1], dtype=np.float32)
 
@@ -99,12 +98,12 @@ def _make_part(part: str, queries: int, preset: Preset, seed: np.random.SeedSequ
     starts = range(0, queries, BLOCK)
     with ThreadPoolExecutor() as threads:
         list(threads.map(make_block, starts, seed.spawn(len(starts))))
-    query_ids = np.array([f"{part}-{query}" for query in range(queries)])
+    query_ids = np.array([f"{split}-{query}" for query in range(queries)])
     return RankingData(features, offsets, labels, query_ids, feature_names=FEATURE_NAMES, source=source)
 
 
 def _draw_lengths(rng: np.random.Generator, queries: int, mean: float) -> NDArray[np.int64]:
-    """Return list lengths: gamma with a mean of its own for each query, so from 1 to some eight times the mean."""
+    """Return list lengths: gamma with a mean of its own for each query, so from 1 to about eight times the mean."""
     shape, tail = 2.0, 8.0
     drawn = rng.gamma(shape, mean / shape, queries) * (tail - 1.0) / rng.gamma(tail, 1.0, queries)
     return np.clip(drawn.round(), 1, LONGEST_LIST).astype(np.int64)
@@ -122,7 +121,7 @@ TRAITS = (
 
 @dataclass(frozen=True, eq=False)
 class _World:
-    """The truth about the documents of a block of queries; arrays hold one entry, or column, a document."""
+    """The truth about the documents of a block of queries; arrays hold one entry, or column, per document."""
 
     rng: np.random.Generator
     traits: dict[str, Array]
@@ -201,7 +200,7 @@ class _Stream:
     name: str
     words: float
     """Median length, where there is such a text at all."""
-    spread: float
+    deviation: float
     """Standard deviation of log length."""
     missing: float
     """Share of documents without it."""
@@ -212,10 +211,10 @@ class _Stream:
 
 
 STREAMS = (
-    _Stream("body", words=440, spread=1.0, missing=0.02, density=0.015, rarity=0.0),
-    _Stream("anchor", words=3, spread=1.0, missing=0.73, density=0.20, rarity=3.6),
-    _Stream("title", words=6, spread=0.6, missing=0.03, density=0.12, rarity=3.0),
-    _Stream("url", words=7, spread=0.4, missing=0.0, density=0.03, rarity=3.3),
+    _Stream("body", words=440, deviation=1.0, missing=0.02, density=0.015, rarity=0.0),
+    _Stream("anchor", words=3, deviation=1.0, missing=0.73, density=0.20, rarity=3.6),
+    _Stream("title", words=6, deviation=0.6, missing=0.03, density=0.12, rarity=3.0),
+    _Stream("url", words=7, deviation=0.4, missing=0.0, density=0.03, rarity=3.3),
 )
 
 
@@ -225,7 +224,9 @@ def _draw_features(world: _World) -> Iterator[Array]:
     favour = world.asked * np.exp(0.6 * _normal(rng, world.asked) - 0.2 * world.idf)  # rare terms occur less
     whole_counts, whole_words = np.zeros_like(world.asked), np.zeros_like(world.terms)
     for stream in STREAMS:
-        words = np.ceil(stream.words * np.exp(stream.spread * (0.6 * z["wordiness"] + 0.8 * _normal(rng, world.terms))))
+        words = np.ceil(
+            stream.words * np.exp(stream.deviation * (0.6 * z["wordiness"] + 0.8 * _normal(rng, world.terms)))
+        )
         words *= rng.random(words.shape, dtype=np.float32) >= stream.missing
         odds = stream.density * favour * np.exp(0.7 * z["topic"] + 0.6 * z[stream.name])
         counts = rng.poisson(words * odds / (1.0 + odds.sum(axis=0))).astype(np.float32)
@@ -267,7 +268,7 @@ def _statistics(world: _World, counts: Array, words: Array, typical_words: float
 
 
 def _draw_facts(world: _World) -> Iterator[Array]:
-    """Yield what is known of a document besides its text, in the order of FACTS."""
+    """Yield what is known about a document besides its text, in the order of FACTS."""
     rng, z = world.rng, world.traits
 
     def glimpse(trait: str, blur: float) -> Array:

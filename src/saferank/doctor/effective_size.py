@@ -81,7 +81,7 @@ def exposure_by_clicks(statistics: LogStatistics, logged: Floats, examination: F
     documents of relevance / m, by moments (relevance / m ~ Gamma, clicks given it ~ Poisson).
     """
     at_rank = statistics.clicked.sum(axis=0) / np.maximum(statistics.shown.sum(axis=0) * examination, 1e-300)
-    typical = (statistics.shown @ at_rank) / np.maximum(statistics.impressions, 1)
+    typical = (statistics.shown @ at_rank) / np.maximum(statistics.times_shown, 1)
     expected = typical * logged * statistics.interactions[statistics.query_of_document]
     excess = float(((statistics.clicks - expected) ** 2 - expected).sum())
     lower: Floats = typical
@@ -104,7 +104,7 @@ def _kish(clicks: NDArray[np.int64], weight: Floats) -> float:
 
 def _provable_gain(patterns: ClickPatterns, weight: Floats) -> float | None:
     """PROVEN standard errors of the paired difference X_i = sum over clicked documents of (w - 1), over the clicks."""
-    clicks = float(np.diff(patterns.bounds) @ patterns.interactions)
+    clicks = float(np.diff(patterns.offsets) @ patterns.interactions)
     if patterns.total_interactions < 2 or clicks == 0:
         return None
     paired = Differences(patterns.sums(weight - 1.0), patterns.interactions, low=-math.inf, high=math.inf)

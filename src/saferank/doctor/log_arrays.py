@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 def shown_pairs(aggregated: AggregatedLog) -> RankingData:
     """Return the queries and documents that the log shows, sorted, as a data set without any feature."""
-    table = aggregated.impressions.select(["query_id", "document_id"]).group_by(["query_id", "document_id"])
+    table = aggregated.shown_counts.select(["query_id", "document_id"]).group_by(["query_id", "document_id"])
     pairs = table.aggregate([]).sort_by([("query_id", "ascending"), ("document_id", "ascending")])
     if pairs.num_rows == 0:
         raise DataError("shows no document; there is nothing to diagnose.", file=aggregated.source)
@@ -78,7 +78,7 @@ class PeriodCounts:
 
 def period_counts(aggregated: AggregatedLog, pairs: RankingData, places: Places) -> PeriodCounts:
     """Return the counts of an aggregated log whose own pairs are `pairs`."""
-    rows = aggregated.impressions
+    rows = aggregated.shown_counts
     document = places.of_pairs(rows["query_id"], rows["document_id"])
     period = rows["period"].to_numpy().astype(np.int64)
     counts = PeriodCounts(

@@ -66,8 +66,8 @@ def traffic(statistics: LogStatistics) -> Traffic:
     return Traffic(
         interactions=statistics.total_interactions,
         queries=int((per_query > 0).sum()),
-        pairs=int((statistics.impressions > 0).sum()),
-        shown=int(statistics.impressions.sum()),
+        pairs=int((statistics.times_shown > 0).sum()),
+        shown=int(statistics.times_shown.sum()),
         clicks=int(statistics.clicks.sum()),
         classes=tuple(classes),
     )
@@ -103,7 +103,7 @@ def randomness(statistics: LogStatistics, rankings: pa.Table | None = None) -> R
     logs = np.log2(top, out=np.zeros_like(top), where=top > 0)
     entropy = np.log2(weight) - np.add.reduceat(top * logs, starts)[several] / weight
     at_top = np.add.reduceat(top > 0, starts, dtype=np.int64)[total > 0]
-    ranks = np.count_nonzero(statistics.shown[statistics.impressions >= 2], axis=1)
+    ranks = np.count_nonzero(statistics.shown[statistics.times_shown >= 2], axis=1)
     distinct, common = (None, None) if rankings is None or not len(rankings) else _of_rankings(rankings)
     return Randomness(
         top_changes=float(1.0 - np.average(same, weights=weight)) if several.any() else None,
@@ -159,7 +159,7 @@ def coverage(aggregated: AggregatedLog, own: LogStatistics, pairs: RankingData, 
     missing = aggregated.missing_pairs(data)
     in_both = statistics.interactions > 0
     candidate = in_both[data.query_of_document]
-    never = candidate & (statistics.impressions == 0)
+    never = candidate & (statistics.times_shown == 0)
     never_of_query = np.add.reduceat(never, data.offsets[:-1], dtype=np.int64) / data.lengths
     interactions = statistics.total_interactions
     return Coverage(
@@ -171,5 +171,5 @@ def coverage(aggregated: AggregatedLog, own: LogStatistics, pairs: RankingData, 
         interactions_without_features=float(own.interactions[~known].sum() / max(own.total_interactions, 1)),
         queries_without_log=int((~in_both).sum()),
         pairs_without_features=missing.num_rows,
-        shown_without_features=float(np.sum(missing["shown_sum"].to_numpy()) / max(own.impressions.sum(), 1)),
+        shown_without_features=float(np.sum(missing["shown_sum"].to_numpy()) / max(own.times_shown.sum(), 1)),
     )

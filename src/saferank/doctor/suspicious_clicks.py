@@ -102,7 +102,7 @@ def suspicious_clicks(
         bots = all_clicked(sample, rate)
     has_units = patterns["unit"].null_count < len(patterns)
     return SuspiciousClicks(
-        every_row_clicked=int(statistics.clicks.sum()) == int(statistics.impressions.sum()),
+        every_row_clicked=int(statistics.clicks.sum()) == int(statistics.times_shown.sum()),
         rows_missing=gaps,
         without_click=int(times[clicks == 0].sum()),
         without_click_expected=expected,

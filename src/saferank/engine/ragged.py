@@ -1,4 +1,7 @@
-"""Checks of ragged arrays, and threads over their queries."""
+"""Ragged arrays: documents of all queries lie flat, and `offsets[q]:offsets[q + 1]` are those of query q.
+
+Offsets, sums per query, checks, and threads over queries.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,54 @@ _SMALLEST_TASK = 1 << 14  # documents * work: below that a second thread costs m
 _pool: ThreadPoolExecutor | None = None
 
 
+def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
+    """Where each list begins if lists of these lengths lie one after the other, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def query_of_document(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Index of the query that each document belongs to."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def place_in_query(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of each document among those of its query, from 0."""
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+def flat_rows(offsets: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the given queries' documents in the flat arrays, query after query."""
+    lengths = np.diff(offsets)[queries]
+    rows: NDArray[np.int64] = np.repeat(offsets[:-1][queries], lengths) + place_in_query(offsets_of(lengths))
+    return rows
+
+
+def query_indices(queries: ArrayLike) -> NDArray[np.int64]:
+    """Indices of chosen queries, given as such or as a boolean mask over all of them."""
+    chosen = np.asarray(queries)
+    return np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+
+
+def query_sums(values: Array, offsets: NDArray[np.int64], *, dtype: Any = None) -> Array:
+    """Sum over the documents of each query (first axis); 0 for a query without a document.
+
+    Values of type bool need a `dtype`, such as `np.int64`, to be counted.
+    """
+    some = np.diff(offsets) > 0
+    if len(some) and some.all():
+        return np.add.reduceat(values, offsets[:-1], axis=0, dtype=dtype)
+    sums = np.zeros((len(some), *values.shape[1:]), dtype or values.dtype)
+    if some.any():
+        sums[some] = np.add.reduceat(values, offsets[:-1][some], axis=0, dtype=dtype)
+    return sums
+
+
 def check_scores(scores: ArrayLike) -> Array:
     """Return scores as a contiguous float32 or float64 array, or raise if one is NaN or +inf."""
     array = np.asarray(scores)
     array = np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
     if array.ndim != 1:
-        raise UsageError(f"scores must be flat, one a document, got shape {array.shape}.")
+        raise UsageError(f"scores must be flat, one per document, got shape {array.shape}.")
     if len(array) and not array.max() < np.inf:
         bad = int(np.flatnonzero(~(array < np.inf))[0])
         raise UsageError(f"scores[{bad}] is {array[bad]}; a score must be a number below infinity.")
@@ -42,17 +87,8 @@ def check_examination(examination: ArrayLike, dtype: Any) -> Array:
     """Return examination as a flat array of at least one finite weight, or raise."""
     array = np.ascontiguousarray(examination, dtype=dtype)
     if array.ndim != 1 or len(array) == 0 or not np.isfinite(array).all():
-        raise UsageError("examination must be a list of at least one finite number, one a rank.")
+        raise UsageError("examination must be a list of at least one finite number, one per rank.")
     return array
-
-
-def query_sums(values: Array, lengths: Array) -> NDArray[np.float64]:
-    """Return the sum of each query's values, which lie query after query; 0 for a query without any."""
-    sums, filled = np.zeros(len(lengths)), lengths > 0
-    if filled.any():
-        begin = np.cumsum(lengths) - lengths
-        sums[filled] = np.add.reduceat(values, begin[filled])
-    return sums
 
 
 def core_count() -> int:
@@ -61,7 +97,7 @@ def core_count() -> int:
 
 
 def thread_count() -> int:
-    """Threads to use: SAFERANK_THREADS, or else one a core."""
+    """Threads to use: SAFERANK_THREADS, or else one per core."""
     return int(os.environ.get("SAFERANK_THREADS", 0)) or core_count()
 
 

@@ -1,1 +1,1 @@
-"""From wherever features lie to arrays."""
+"""From wherever features lie to ranking data: tables read and checked, features prepared."""

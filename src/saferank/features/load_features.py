@@ -1,4 +1,4 @@
-"""Features by name: Parquet, a LETOR file or folder, or a data set made up on the spot."""
+"""Features by name: Parquet, a LETOR file or folder, or a synthetic data set."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from saferank.datasets.dataset import load_dataset
 from saferank.datasets.letor import COMPRESSED, read_letor
 from saferank.engine.errors import DataError, UsageError
+from saferank.engine.ragged import place_in_query
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.reader import Missing, read_features
+from saferank.features.schema import listed
 
 
 def load_features(
@@ -26,17 +28,17 @@ def load_features(
 ) -> RankingData:
     """Load the features of query-document pairs, with the ids by which a log names them.
 
-    `name` is a Parquet file, folder or pattern (see `read_features`), a LETOR file, or a data set of which `part` is
-    taken: a folder in LETOR layout, or `synthetic:PRESET`. `columns` are the features (by default every column of
-    numbers), less those to `ignore`; `missing` says what a hole in Parquet is, as in `read_features`. Where a data set
-    has no ids, queries are called `q0`, `q1`, ... and the documents of each `d0`, `d1`, ..., as in a simulated log.
+    `name` is a Parquet file, folder or pattern (see `read_features`), a LETOR file, or a data set of which one split,
+    `part`, is taken: a folder in LETOR layout, or `synthetic:PRESET`. `columns` are the features (by default every
+    column of numbers), except those to `ignore`; for `missing` see `read_features`. Where a data set has no ids,
+    queries are called `q0`, `q1`, ... and the documents of each `d0`, `d1`, ..., as in a simulated log.
     """
     path = Path(name)
     if str(name).startswith("synthetic:") or (path.is_dir() and next(path.rglob("*.parquet"), None) is None):
-        parts = load_dataset(str(name)).parts
-        if part not in parts:
-            raise UsageError(f"no part is called '{part}'; there are {', '.join(parts)}.")
-        data = parts[part]
+        splits = load_dataset(str(name)).splits
+        if part not in splits:
+            raise UsageError(f"no part is called '{part}'; there are {', '.join(splits)}.")
+        data = splits[part]
     elif path.is_file() and ".txt" in path.suffixes and path.suffix in (".txt", *COMPRESSED):
         data = read_letor(path)
     else:
@@ -46,35 +48,40 @@ def load_features(
 
 def chosen_columns(data: RankingData, names: Sequence[str]) -> RankingData:
     """Return the data with only these features, in this order."""
-    found = data.feature_names or ()
-    for name in names:
-        if name not in found:
-            raise DataError("there is no such feature.", file=data.source, column=name)
+    found = _known_columns(data, names)
     chosen = data.features[:, [found.index(name) for name in names]]
     return replace(data, features=chosen, feature_names=tuple(names), check_finite=False)  # NaN may be let in
 
 
 def without_columns(data: RankingData, names: Collection[str]) -> RankingData:
-    """Return the data without these features; one that is not there is an error."""
-    found = data.feature_names or ()
-    for name in names:
-        if name not in found:
-            raise DataError("there is no such column of numbers to leave out.", file=data.source, column=name)
+    """Return the data without these features."""
+    found = _known_columns(data, names)
     return chosen_columns(data, [name for name in found if name not in names]) if names else data
 
 
+def _known_columns(data: RankingData, names: Collection[str]) -> tuple[str, ...]:
+    """Return the names of all features; raise if these are not among them."""
+    found = data.feature_names or ()
+    for name in names:
+        if name not in found:
+            raise DataError(
+                f"there is no such column of numbers; there are {listed(found)}.", file=data.source, column=name
+            )
+    return found
+
+
 def take_column(data: RankingData, name: str) -> tuple[RankingData, NDArray[np.float32]]:
-    """Return the data without this column, and the column, which must be without holes."""
+    """Return the data without this column, and the column, in which no value may be missing."""
     column = chosen_columns(data, [name]).features[:, 0]
     bad = np.flatnonzero(~np.isfinite(column))
     if len(bad):
         row = int(bad[0])
         query = None if data.query_ids is None else data.query_ids[data.query_of_document[row]]
         document = None if data.document_ids is None else data.document_ids[row]
-        message = (
-            f"query {query}, document {document}: got {column[row]}, but every document must have one; fill it in."
+        pair = f"query {query}, document {document}"
+        raise DataError(
+            f"{pair}: got {column[row]}, but every document needs a number; fill it in.", file=data.source, column=name
         )
-        raise DataError(message, file=data.source, column=name)
     return without_columns(data, [name]), column
 
 
@@ -84,6 +91,5 @@ def with_ids(data: RankingData) -> RankingData:
     if query_ids is None:
         query_ids = np.char.add("q", np.arange(data.queries).astype(str))
     if document_ids is None:
-        within = np.arange(data.documents) - np.repeat(data.offsets[:-1], data.lengths)
-        document_ids = np.char.add("d", within.astype(str))
+        document_ids = np.char.add("d", place_in_query(data.offsets).astype(str))
     return replace(data, query_ids=query_ids, document_ids=document_ids, check_finite=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
+from saferank.features.columns import FILL
+from saferank.files.json_format import checked_json
 
 Scaling = Literal["per-query", "none"]
 Missing = float | Literal["error"]
 BLOCK = 1 << 16
-"""Rows looked at a time: features may be a memory map larger than memory."""
+"""Rows checked at a time: features may be a memory map larger than memory."""
 
 
 @dataclass(frozen=True)
@@ -99,31 +102,22 @@ class FeatureSchema:
         return out
 
     def _refuse(self, data: RankingData, row: int, column: int, value: float) -> NoReturn:
-        remedy = (
-            "fill it in, or fit with a number that stands for it (--missing 0)"
-            if math.isnan(value)
-            else "must be finite"
-        )
-        if data.query_ids is not None and data.document_ids is not None:  # in a stream, ids tell more than the row
+        remedy = FILL if math.isnan(value) else "must be finite"
+        if data.query_ids is not None and data.document_ids is not None:  # in a stream, ids say more than the row
             ids = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
             raise DataError(f"{ids}: got {value}; {remedy}.", file=data.source, column=self.names[column])
         raise DataError(f"got {value}; {remedy}.", file=data.source, row=row, column=self.names[column])
 
     def as_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
-        names, scaling = list(self.names), self.scaling
-        return {"names": names, "log1p": self.log1p, "scaling": scaling, "missing": self.missing}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, values: Any) -> FeatureSchema:
         """Make a schema of what `as_json` returned; anything else is a `ValueError`."""
-        if not isinstance(values, dict) or set(values) != {"names", "log1p", "scaling", "missing"}:
+        if not isinstance(values, dict) or set(values) != {field.name for field in fields(cls)}:
             raise ValueError("must have names, log1p, scaling and missing, and nothing else")
-        if not isinstance(values["names"], list) or not all(isinstance(name, str) for name in values["names"]):
-            raise ValueError("names must be a list of texts")
-        if not isinstance(values["log1p"], bool):
-            raise ValueError("log1p must be true or false")
-        return cls(**values)
+        return checked_json(cls, json.dumps(values))
 
 
 def feature_names(data: RankingData) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
+from saferank.features.columns import is_numeric, numbers
 
 QUERY = "query_id"
 SOURCE = "the table"
@@ -45,7 +46,10 @@ def read_table(table: Any, features: Sequence[str], offsets: ArrayLike | None = 
         raise DataError("has no row; there is nothing to rank.", file=SOURCE)
     values = np.empty((rows, len(features)), np.float32)
     for place, name in enumerate(features):
-        values[:, place] = _numbers(_column(table, name, found), name)
+        column = _column(table, name, found)
+        if not (is_numeric(column.type) or pa.types.is_null(column.type)):
+            raise DataError(f"holds {column.type}, but must hold numbers; convert it.", file=SOURCE, column=name)
+        values[:, place] = numbers(column, name, file=SOURCE)  # NaN and infinite ones are for the schema to judge
     if offsets is None and QUERY in found and QUERY not in features:
         offsets = _query_offsets(_column(table, QUERY, found))
     elif offsets is None:
@@ -70,29 +74,17 @@ def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float32]:
-    kind, types = column.type, pa.types
-    if types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind)):
-        raise DataError(f"holds {kind}, but a feature must hold numbers; convert it.", file=SOURCE, column=name)
-    exact = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")).to_numpy()
-    with np.errstate(over="ignore"):  # becomes infinite, which is an error where features are prepared
-        values: NDArray[np.float32] = exact.astype(np.float32)
-    return values
-
-
 def _query_offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return where the rows of each query begin, and where the last one ends."""
     absent = pc.is_null(column, nan_is_null=True).to_numpy()
     if absent.any():
-        message = "got no value, but every row belongs to a query; fill it in, or pass offsets."
+        message = "got null, but every row has an id; fill it in, or pass offsets."
         raise DataError(message, file=SOURCE, row=int(np.flatnonzero(absent)[0]), column=QUERY)
     encoded = column.combine_chunks().dictionary_encode()  # numbered in the order of first appearance
     steps = np.diff(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
     back = np.flatnonzero(steps < 0)
     if len(back):
         row = int(back[0]) + 1
-        message = f"query {column[row]} comes back after other queries; sort the rows by query."
+        message = f"query {column[row]} appears again after other queries; sort the rows by query."
         raise DataError(message, file=SOURCE, row=row, column=QUERY)
     return np.concatenate([[0], np.flatnonzero(steps) + 1, [len(column)]])

@@ -1,4 +1,4 @@
-"""What is written appears whole or not at all; whether it can be written is asked before the work, not after it."""
+"""Atomic writes of files and folders, and checks before the work starts that what it makes can be written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_not_read(path: Path, read: Iterable[Path]) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield the name to write to; the file gets its own name once all is there, and nothing stays after an error."""
+    """Yield a path to write to, which becomes `path` once all is written; an error leaves nothing behind."""
     if not path.parent.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
@@ -36,13 +36,13 @@ def whole_file(path: Path) -> Iterator[Path]:
         yield unfinished
         unfinished.replace(path)
     finally:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # the first error is the one to report
             unfinished.unlink()
 
 
 @contextlib.contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder to write to; it takes the place of an old one once all is there."""
+    """Yield a new folder to write to, which becomes `folder`, in place of an old one, once all is written."""
     unfinished, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{kind}") for kind in ("unfinished", "old"))
     try:
         unfinished.mkdir(parents=True)

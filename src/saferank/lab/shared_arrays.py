@@ -12,7 +12,7 @@ from saferank.engine.types.ranking_data import RankingData
 
 def save_prepared(dataset: Dataset, folder: Path) -> None:
     """Write features, labels and offsets of each part."""
-    for name, part in dataset.parts.items():
+    for name, part in dataset.splits.items():
         for kind in ("features", "offsets"):
             np.save(folder / f"{name}.{kind}.npy", getattr(part, kind))
         np.save(folder / f"{name}.labels.npy", part.require_labels())

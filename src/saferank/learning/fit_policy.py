@@ -23,7 +23,7 @@ from saferank.engine.propensity.logging_exposure import estimated_logging_exposu
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.schema import FeatureSchema
-from saferank.files.json_values import finite
+from saferank.files.json_format import finite
 from saferank.learning.compare_policies import ComparedPolicy, compare
 from saferank.learning.learn import learn
 from saferank.learning.methods import FROM_COUNTS, LoggedPart, method_named
@@ -80,7 +80,7 @@ def fit_policy(
     schema = FeatureSchema.of(data, log1p=settings.log1p, scaling=settings.scaling, missing=settings.missing)
     logs = [log.statistics(part, data) for part in USED_PARTS]
     train, validation = logged_parts(schema.prepare(data), logs[0], logs[1], examination, settings.risk, logging_scores)
-    ever_shown = logs[0].impressions + logs[1].impressions > 0
+    ever_shown = logs[0].times_shown + logs[1].times_shown > 0
     click_rate = float(train.log.clicks.sum() / train.log.total_interactions)
 
     def learned_by(method: str) -> tuple[torch.nn.Module, FitResult, ComparedPolicy]:
@@ -164,8 +164,8 @@ def logged_parts(
 
 
 def _check_pairs(log: AggregatedLog, data: RankingData, without_features: str) -> int:
-    learned_from = pc.is_in(log.impressions["part"], value_set=pa.array(USED_PARTS, pa.string()))
-    missing = replace(log, impressions=log.impressions.filter(learned_from)).missing_pairs(data)
+    learned_from = pc.is_in(log.shown_counts["part"], value_set=pa.array(USED_PARTS, pa.string()))
+    missing = replace(log, shown_counts=log.shown_counts.filter(learned_from)).missing_pairs(data)
     if len(missing) and without_features == "error":
         first = missing.sort_by([("shown_sum", "descending")]).slice(0, 1).to_pylist()[0]
         raise DataError(

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.objective import Objective
-from saferank.engine.types.ranking_data import RankingData, flat_rows
+from saferank.engine.ragged import flat_rows
+from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.settings import TrainingSettings
 
 Array = NDArray[Any]

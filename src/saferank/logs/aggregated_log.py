@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.engine.ragged import offsets_of
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
@@ -23,69 +24,46 @@ from saferank.files.json_format import FileFormat
 
 FORMAT = FileFormat("saferank-statistics", 2, "aggregate", "aggregate the log again")
 PARTS = ("train", "validation", "certify")
+_TEXT, _NUMBER, _COUNT, _TEXTS = pa.string(), pa.int32(), pa.int64(), pa.list_(pa.string())
+_WHERE = {"part": _TEXT, "period": _NUMBER}
+_PLACE = {"query_id": _TEXT, "document_id": _TEXT, "position": _NUMBER}
 SCHEMAS = {
-    "impressions": pa.schema(
-        [
-            ("part", pa.string()),
-            ("period", pa.int32()),
-            ("query_id", pa.string()),
-            ("document_id", pa.string()),
-            ("position", pa.int32()),
-            ("shown", pa.int64()),
-            ("clicked", pa.int64()),
-        ]
-    ),
+    "shown_counts": pa.schema({**_WHERE, **_PLACE, "shown": _COUNT, "clicked": _COUNT}),
     "patterns": pa.schema(
-        [
-            ("part", pa.string()),
-            ("period", pa.int32()),
-            ("segment", pa.string()),
-            ("unit", pa.string()),
-            ("query_id", pa.string()),
-            ("clicked", pa.list_(pa.string())),
-            ("rewards", pa.list_(pa.float64())),
-            ("interactions", pa.int64()),
-        ]
+        {**_WHERE, "segment": _TEXT, "unit": _TEXT, "query_id": _TEXT, "clicked": _TEXTS}
+        | {"rewards": pa.list_(pa.float64()), "interactions": _COUNT}
     ),
     "rankings": pa.schema(
-        [
-            ("part", pa.string()),
-            ("query_id", pa.string()),
-            ("ranking", pa.list_(pa.string())),
-            ("clicked", pa.list_(pa.string())),
-            ("interactions", pa.int64()),
-        ]
+        {"part": _TEXT, "query_id": _TEXT, "ranking": _TEXTS, "clicked": _TEXTS, "interactions": _COUNT}
     ),
-    "sample": pa.schema(
-        [
-            ("part", pa.string()),
-            ("period", pa.int32()),
-            ("unit", pa.string()),
-            ("impression", pa.int64()),
-            ("query_id", pa.string()),
-            ("document_id", pa.string()),
-            ("position", pa.int32()),
-            ("click", pa.int8()),
-        ]
-    ),
+    "sample": pa.schema({**_WHERE, "unit": _TEXT, "impression": _COUNT, **_PLACE, "click": pa.int8()}),
 }
 """Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click; `rewards`
 are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
 everywhere in a log without timestamps; `unit` is null unless the log was aggregated with one."""
+FILES = {name: f"{name}.parquet" for name in SCHEMAS} | {"shown_counts": "impressions.parquet"}
 OPTIONAL_TABLES = ("rankings", "sample")
+
+
+@dataclass(frozen=True)
+class _ManifestFields:
+    """What every manifest has, whichever version wrote it."""
+
+    cutoff: int
+    source: str
 
 
 @dataclass(frozen=True, eq=False)
 class AggregatedLog:
     """What every later step needs of a log. Its size is that of the pairs that were shown, not of the log.
 
-    `impressions`: how often each (query, document, position) was shown and clicked. `patterns`: how often each set
+    `shown_counts`: how often each (query, document, position) was shown and clicked. `patterns`: how often each set
     of documents was clicked together. `rankings` (None unless asked for): how often each whole ranking was shown.
     `sample`: all rows of a bounded number of impressions, drawn by the hash of their ids. Each row belongs to one part
     (`train`, `validation` or `certify`) and one period (see `periods`).
     """
 
-    impressions: pa.Table
+    shown_counts: pa.Table
     patterns: pa.Table
     manifest: dict[str, Any]
     """Where it came from, and how it was cut and split."""
@@ -110,25 +88,23 @@ class AggregatedLog:
     def statistics(self, parts: str | Iterable[str], data: RankingData) -> LogStatistics:
         """Return the counts of the given parts, in the order of the queries and documents of `data`.
 
-        Pairs that `data` does not have are left out; `missing_pairs` tells them.
+        Pairs that `data` does not have are left out; `missing_pairs` lists them.
         """
-        rows = _of_parts(self.impressions, parts)
-        place = Places(data).of_pairs(rows["query_id"], rows["document_id"])
+        rows, patterns, places = _of_parts(self.shown_counts, parts), _of_parts(self.patterns, parts), Places(data)
+        place = places.of_pairs(rows["query_id"], rows["document_id"])
         known = place >= 0
         rank = rows["position"].to_numpy()[known].astype(np.int64) - 1
         shown, clicked = (np.zeros((data.documents, self.cutoff), np.int64) for _ in range(2))
         for counts, name in ((shown, "shown"), (clicked, "clicked")):
             np.add.at(counts, (place[known], rank), rows[name].to_numpy()[known])
-        patterns = _of_parts(self.patterns, parts)
-        query = Places(data).of_queries(patterns["query_id"])
+        query = places.of_queries(patterns["query_id"])
         interactions = np.zeros(data.queries, np.int64)
         np.add.at(interactions, query[query >= 0], patterns["interactions"].to_numpy()[query >= 0])
         return LogStatistics(data.offsets, interactions, shown, clicked)
 
     def click_patterns(self, parts: str | Iterable[str], data: RankingData) -> ClickPatterns:
         """Return the patterns of the given parts; queries and clicked documents that `data` lacks are left out."""
-        rows = _of_parts(self.patterns, parts)
-        places = Places(data)
+        rows, places = _of_parts(self.patterns, parts), Places(data)
         query = places.of_queries(rows["query_id"])
         rows, query = rows.filter(pa.array(query >= 0)), query[query >= 0]
         clicked = rows["clicked"].combine_chunks()
@@ -136,40 +112,36 @@ class AggregatedLog:
         owner = np.repeat(np.arange(len(rows)), lengths)
         place = places.of_pairs(rows["query_id"].take(pa.array(owner)), clicked.flatten())
         known = place >= 0
-        kept = np.bincount(owner[known], minlength=len(rows))
-        segment, unit = rows["segment"], rows["unit"]
-        rewards = None
-        if rows["rewards"].null_count < len(rows):
-            rewards = rows["rewards"].combine_chunks().flatten().to_numpy(zero_copy_only=False)[known]
+        segment, unit, rewards = (
+            None if rows[name].null_count == len(rows) else rows[name].combine_chunks()
+            for name in ("segment", "unit", "rewards")
+        )
         return ClickPatterns(
             query=query,
-            bounds=np.concatenate([[0], np.cumsum(kept)]),
+            offsets=offsets_of(np.bincount(owner[known], minlength=len(rows))),
             documents=place[known],
             interactions=rows["interactions"].to_numpy(),
-            segment=None if segment.null_count == len(rows) else np.array(segment.fill_null("").to_pylist(), np.str_),
+            segment=None if segment is None else np.array(segment.fill_null("").to_pylist(), np.str_),
             period=rows["period"].to_numpy().astype(np.int64),
-            unit=None
-            if unit.null_count == len(rows)
-            else unit.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64),
-            rewards=rewards,
+            unit=None if unit is None else _numpy(unit.dictionary_encode().indices).astype(np.int64),
+            rewards=None if rewards is None else _numpy(rewards.flatten())[known],
         )
 
     def missing_pairs(self, data: RankingData) -> pa.Table:
         """Return the shown (query, document) pairs that `data` does not have, each with how often it was shown."""
-        place = Places(data).of_pairs(self.impressions["query_id"], self.impressions["document_id"])
-        missing = self.impressions.filter(pa.array(place < 0))
+        place = Places(data).of_pairs(self.shown_counts["query_id"], self.shown_counts["document_id"])
+        missing = self.shown_counts.filter(pa.array(place < 0))
         return missing.group_by(["query_id", "document_id"]).aggregate([("shown", "sum")])
 
     def write(self, folder: str | Path) -> None:
-        """Write the folder, whole or not at all; one that an earlier call wrote is replaced."""
+        """Write the folder, atomically; one that an earlier call wrote is replaced."""
         folder = Path(folder)
         if folder.exists() and not is_aggregated(folder):
-            raise UsageError(f"{folder} is there already, and is no folder of statistics; name another.")
+            raise UsageError(f"{folder} exists already, and is not a folder of statistics; name another.")
         with whole_folder(folder) as unfinished:
-            for name in SCHEMAS:
-                table = getattr(self, name)
-                if table is not None:
-                    pq.write_table(table, unfinished / f"{name}.parquet", compression="zstd")
+            for name, file in FILES.items():
+                if (table := getattr(self, name)) is not None:
+                    pq.write_table(table, unfinished / file, compression="zstd")
             (unfinished / "manifest.json").write_text(json.dumps(FORMAT.marked(self.manifest), indent=2) + "\n")
 
     @classmethod
@@ -177,38 +149,27 @@ class AggregatedLog:
         """Read what `write` wrote."""
         folder = Path(folder)
         manifest = FORMAT.read(folder / "manifest.json")
+        FORMAT.read_as(folder / "manifest.json", _ManifestFields)
         tables: dict[str, pa.Table] = {}
         for name, schema in SCHEMAS.items():
-            file = folder / f"{name}.parquet"
+            file = folder / FILES[name]
             if name in OPTIONAL_TABLES and not file.exists():
                 continue
             try:
                 table = pq.read_table(file, partitioning=None)
             except (pa.ArrowInvalid, OSError) as error:
-                raise DataError(f"cannot be read ({error}); aggregate the log again.", file=file) from error
+                raise DataError(f"cannot be read ({error}); {FORMAT.again}.", file=file) from error
             if table.schema.names != schema.names:
-                raise DataError(f"has other columns than {', '.join(schema.names)}; aggregate again.", file=file)
+                raise DataError(f"must have the columns {', '.join(schema.names)}; {FORMAT.again}.", file=file)
             tables[name] = table.cast(schema)
         log = cls(**tables, manifest=manifest)
-        log.check()
+        most = {"period": max(len(log.periods), 1) - 1, "position": log.cutoff}
+        for name, column in (("shown_counts", "period"), ("patterns", "period"), ("shown_counts", "position")):
+            highest = pc.max(tables[name][column]).as_py()
+            if highest is not None and highest > most[column]:
+                message = f"got {highest}, but by the manifest the largest is {most[column]}; {FORMAT.again}."
+                raise DataError(message, file=folder / FILES[name], column=column)
         return log
-
-    def check(self) -> None:
-        """Raise if the manifest and the tables do not fit together."""
-        for name in ("cutoff", "source"):
-            if name not in self.manifest:
-                raise DataError(
-                    f"the manifest has no '{name}'; aggregate the log again.", file=self.manifest.get("source")
-                )
-        for column, table, most in (
-            ("period", self.impressions, max(len(self.periods), 1) - 1),
-            ("period", self.patterns, max(len(self.periods), 1) - 1),
-            ("position", self.impressions, self.cutoff),
-        ):
-            highest = pc.max(table[column]).as_py()
-            if highest is not None and highest > most:
-                message = f"got {highest}, but the manifest has {most} at most; aggregate the log again."
-                raise DataError(message, file=self.source, column=column)
 
 
 def is_aggregated(path: str | Path) -> bool:
@@ -217,26 +178,23 @@ def is_aggregated(path: str | Path) -> bool:
 
 
 class Places:
-    """Where the queries and documents of a data set stand, by their ids."""
+    """Where the queries and documents of ranking data stand in its arrays, by their ids."""
 
     def __init__(self, data: RankingData) -> None:
-        if data.query_ids is None or data.document_ids is None:
-            raise DataError("has no ids of queries and documents, and a log needs them.", file=data.source)
-        self.offsets = data.offsets
-        self.query_ids = pa.array(data.query_ids, pa.string())
-        documents = pa.array(data.document_ids, pa.string()).dictionary_encode()
+        query_ids, document_ids = data.require_ids()
+        self.query_ids = pa.array(query_ids, pa.string())
+        documents = pa.array(document_ids, pa.string()).dictionary_encode()
         self.document_ids = documents.dictionary
-        code = documents.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        pairs = data.query_of_document * len(self.document_ids) + code
+        pairs = data.query_of_document * len(self.document_ids) + _numpy(documents.indices).astype(np.int64)
         self.order = np.argsort(pairs, kind="stable")
         self.pairs = pairs[self.order]
 
     def of_queries(self, query_ids: pa.ChunkedArray) -> NDArray[np.int64]:
-        """Return the index of each query, -1 where the data set does not have it."""
+        """Return the index of each query, -1 where the data does not have it."""
         return _index(query_ids, self.query_ids)
 
     def of_pairs(self, query_ids: pa.ChunkedArray, document_ids: pa.ChunkedArray) -> NDArray[np.int64]:
-        """Return the row of each (query, document), -1 where the data set does not have it."""
+        """Return the row of each (query, document), -1 where the data does not have it."""
         query, document = self.of_queries(query_ids), _index(document_ids, self.document_ids)
         wanted = np.where((query >= 0) & (document >= 0), query * len(self.document_ids) + document, -1)
         place = np.minimum(np.searchsorted(self.pairs, wanted), len(self.pairs) - 1)
@@ -244,9 +202,14 @@ class Places:
 
 
 def _index(values: pa.ChunkedArray | pa.Array, among: pa.Array) -> NDArray[np.int64]:
+    """Return where each value stands in `among`, -1 where it does not."""
     found = pc.index_in(values, value_set=among)
     found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+    return _numpy(found.fill_null(-1)).astype(np.int64)
+
+
+def _numpy(values: pa.Array) -> NDArray[Any]:
+    return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _of_parts(table: pa.Table, parts: str | Iterable[str]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,8 +53,8 @@ def open_log(
 ) -> ClickLog:
     """Open a log: Parquet or CSV files, a pattern, a folder, `duckdb://file.db/table` or an Ibis table.
 
-    `columns` maps our names to those of the log where they differ, as in `{"click": "clicked"}`. `layout` is told by
-    the columns unless given: `long`, `nested`, `ubi` or `session`; `ubi:purchase` takes another action than clicks.
+    `columns` maps our names to those of the log where they differ, as in `{"click": "clicked"}`. `layout` is recognised
+    by the columns unless given: `long`, `nested`, `ubi` or `session`; `ubi:purchase` takes another action than clicks.
     `segment`, `unit` and `reward` name further columns of the log; with a reward, `reward_most` is its largest value.
     """
     columns = dict(columns or {})
@@ -62,29 +62,20 @@ def open_log(
     if name not in ("auto", *LAYOUTS) or (action and name != "ubi"):
         raise UsageError(f"no layout is called '{layout}'; there are auto, {', '.join(LAYOUTS)}.")
     found = find_source(source)
-    name = _layout(found, columns) if name == "auto" else name
-    if ("ubi_queries" in found.tables) != (name == "ubi"):
-        raise DataError(_not_ubi(name), file=found.name)
+    is_ubi = "ubi_queries" in found.tables
+    if name == "auto":
+        nested = not is_ubi and is_nested(found.tables["log"], columns)
+        name = "ubi" if is_ubi else "session" if found.session else "nested" if nested else "long"
+    if is_ubi and name != "ubi":
+        raise DataError(f"holds ubi_queries and ubi_events, which is not the layout {name}.", file=found.name)
+    if name == "ubi" and not is_ubi:
+        message = "the layout ubi has two tables: give a folder or a DuckDB file with ubi_queries and ubi_events."
+        raise DataError(message, file=found.name)
     check_reward(reward, reward_most, name)
     named = {"segment": segment, "unit": unit, "reward": reward}
     asked = {ours: theirs for ours, theirs in named.items() if theirs is not None}
     if name == "ubi":
         table, used = ubi_log(found, columns, asked, action or None)
     else:
-        read: Callable[..., tuple[ir.Table, dict[str, str]]] = nested_log if name == "nested" else long_log
-        table, used = read(found, columns, asked)
+        table, used = (nested_log if name == "nested" else long_log)(found, columns, asked)
     return ClickLog(table, found, name, used, segment, unit, reward, reward_most)
-
-
-def _layout(source: LogSource, columns: Mapping[str, str]) -> str:
-    if "ubi_queries" in source.tables:
-        return "ubi"
-    if source.session:
-        return "session"
-    return "nested" if is_nested(source.tables["log"], columns) else "long"
-
-
-def _not_ubi(layout: str) -> str:
-    if layout == "ubi":
-        return "the layout ubi has two tables: give a folder or a DuckDB file with ubi_queries and ubi_events."
-    return f"holds ubi_queries and ubi_events, which are no log of layout {layout}."

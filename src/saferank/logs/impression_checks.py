@@ -1,9 +1,9 @@
-"""What every impression is checked for while it is counted, at as little cost as can be.
+"""What every impression is checked for while it is counted, at little cost.
 
-A document that an impression shows twice is dear to find: a count of distinct ones takes longer than all the rest. So
-an impression keeps a few bits of each document's hash, in the slot of its position in one of a few numbers. If two
-slots are alike the impression is a suspect (of those with ten different documents one in 45 is), and its rows have to
-be looked at again. More positions than slots are checked by the slower way, lists of hashes and positions.
+Detecting a document repeated within an impression is expensive: a count of distinct ones takes longer than all the
+rest. So an impression keeps a few bits of each document's hash, in the slot of its position in one of a few numbers. If
+two slots are equal the impression is a suspect (one in 45 of those with ten different documents is), and its rows are
+checked again. More positions than slots are checked by the slower way, lists of hashes and positions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Layouts of a click log, told apart by their columns, each brought to one row per shown document."""
+"""Layouts of a click log, recognised by their columns, each brought to one row per shown document."""
 
 from __future__ import annotations
 
@@ -33,11 +33,8 @@ def long_log(
     used = pick(table, source.name, LONG, OPTIONAL["long"], columns)
     ids = [used[name] for name in IDS]
     log = table.select(
-        impression_id=identifier(table, used["impression_id"], source.name),
-        query_id=identifier(table, used["query_id"], source.name),
-        document_id=identifier(table, used["document_id"], source.name),
-        position=number(table, used["position"], source.name, ids),
-        click=number(table, used["click"], source.name, ids),
+        **{name: identifier(table, used[name], source.name) for name in IDS},
+        **{name: number(table, used[name], source.name, ids) for name in ("position", "click")},
         **extras(table, used, asked, source.name),
     )
     return log, used
@@ -49,7 +46,8 @@ def nested_log(
     """Bring a log with one row per impression, and lists in it, to one row per shown document.
 
     `clicks` are as many numbers as `document_ids`, or, as text, the ids of the clicked documents. Positions count
-    from 1 unless `positions` gives them. Without an `impression_id`, each row is one, known by its place in the file.
+    from 1 unless `positions` gives them. Without an `impression_id`, each row is one impression, identified by its
+    place in the file.
     """
     table = source.tables["log"]
     used = pick(table, source.name, NESTED, OPTIONAL["nested"], columns)
@@ -67,12 +65,10 @@ def nested_log(
     rows = table.select(
         impression_id=impression,
         query_id=identifier(table, used["query_id"], source.name),
-        documents=_list(table[used["document_ids"]]),
-        clicks=_list(table[used["clicks"]]),
-        **({"positions": _list(table[used["positions"]])} if "positions" in used else {}),
+        **{name: _list(table[used[name]]) for name in ("document_ids", "clicks", "positions") if name in used},
         **extras(table, used, asked, source.name),
     )
-    return (_clicked_by_id(rows, source.name) if by_id else _clicked_by_flag(rows, source.name)), used
+    return (_clicked_by_id(rows, source.name) if by_id else _shown(rows, source.name)), used
 
 
 def _list(values: ir.ArrayValue) -> ir.ArrayValue:
@@ -80,48 +76,43 @@ def _list(values: ir.ArrayValue) -> ir.ArrayValue:
     return ibis.coalesce(values, ibis.literal([], type=values.type()))
 
 
-def _clicked_by_flag(rows: ir.Table, name: str) -> ir.Table:
-    """One row per shown document; where the lists differ in length, the missing values are null."""
-    parts = [rows.documents, rows.clicks, *([rows.positions] if "positions" in rows.columns else [])]
-    zipped = rows.mutate(shown=parts[0].zip(*parts[1:])).unnest("shown", offset="place")
-    return _shown(zipped, document="f1", click="f2", position="f3", name=name)
+def _shown(rows: ir.Table, name: str, *, by_id: bool = False) -> ir.Table:
+    """One row per shown document; where the lists differ in length, the missing values are null.
 
-
-def _clicked_by_id(rows: ir.Table, name: str) -> ir.Table:
-    """One row per shown document, and one without position for each click on what was not shown."""
-    given = "positions" in rows.columns
-    zipped = rows.mutate(shown=rows.documents.zip(rows.positions if given else rows.documents))
-    zipped = zipped.unnest("shown", offset="place")
-    clicked = ibis.coalesce(zipped.clicks.contains(zipped.shown["f1"]), False)
-    shown = _shown(zipped.mutate(hit=clicked), document="f1", click=None, position="f2", name=name)
-    hits = rows.mutate(document_id=rows.clicks).unnest("document_id")
-    strangers = hits.filter(~ibis.coalesce(hits.documents.contains(hits.document_id), False))
-    others = strangers.select(
-        impression_id=strangers.impression_id,
-        query_id=strangers.query_id,
-        document_id=strangers.document_id,
-        position=ibis.null(shown.position.type()),
-        click=ibis.literal(1).cast(shown.click.type()),
-        **{column: strangers[column] for column in shown.columns[5:]},
-    )
-    return shown.union(others)
-
-
-def _shown(zipped: ir.Table, *, document: str, click: str | None, position: str, name: str) -> ir.Table:
-    given = "positions" in zipped.columns
+    `by_id`: clicks are ids of clicked documents, in place of a number for each.
+    """
+    lists = ["document_ids", *([] if by_id else ["clicks"]), *(["positions"] if "positions" in rows.columns else [])]
+    first, *others = (rows[column] for column in lists)
+    zipped = rows.mutate(shown=first.zip(*(others or [first]))).unnest("shown", offset="place")
+    values = {column: zipped.shown[f"f{place}"] for place, column in enumerate(lists, 1)}
+    document = values["document_ids"]
     flat = zipped.mutate(
-        document_id=zipped.shown[document],
-        click=zipped.shown[click] if click else zipped.hit,
-        position=zipped.shown[position] if given else zipped.place + 1,
+        document_id=document,
+        click=ibis.coalesce(zipped.clicks.contains(document), False) if by_id else values["clicks"],
+        position=values.get("positions", zipped.place + 1),
     )
     return flat.select(
-        impression_id=flat.impression_id,
-        query_id=flat.query_id,
+        "impression_id",
+        "query_id",
         document_id=identifier(flat, "document_id", name),
         position=number(flat, "position", name, IDS),
         click=number(flat, "click", name, IDS),
         **{column: flat[column] for column in EXTRAS if column in flat.columns},
     )
+
+
+def _clicked_by_id(rows: ir.Table, name: str) -> ir.Table:
+    """One row per shown document, and one without position for each click on what was not shown."""
+    shown = _shown(rows, name, by_id=True)
+    clicks = rows.mutate(document_id=rows.clicks).unnest("document_id")
+    not_shown = clicks.filter(~ibis.coalesce(clicks.document_ids.contains(clicks.document_id), False))
+    others = not_shown.select(
+        *IDS,
+        position=ibis.null(shown.position.type()),
+        click=ibis.literal(1).cast(shown.click.type()),
+        **{column: not_shown[column] for column in shown.columns[5:]},
+    )
+    return shown.union(others)
 
 
 # What every layout needs.
@@ -147,15 +138,10 @@ def pick(
 def missing(table: ir.Table, source: str, absent: Mapping[str, str]) -> DataError:
     """Return the error for columns that are not there: our name -> theirs."""
     options = " ".join(f"--column {name}=THEIRS" for name in absent)
-    if len(absent) == 1:
-        (theirs,) = absent.values()
-        message = f"there is no such column; there are {_names(table)}. If one of them holds it, say so: {options}."
-        return DataError(message, file=source, column=theirs)
-    listed = ", ".join(f"'{theirs}'" for theirs in absent.values())
-    return DataError(
-        f"there are no columns {listed}; there are {_names(table)}. If some of them hold these, say so: {options}.",
-        file=source,
-    )
+    one = next(iter(absent.values())) if len(absent) == 1 else None
+    what = "is no such column" if one else "are no columns " + ", ".join(f"'{theirs}'" for theirs in absent.values())
+    remedy = f"If {'one' if one else 'some'} of them {'holds it' if one else 'hold these'}, name it with {options}."
+    return DataError(f"there {what}; there are {_names(table)}. {remedy}", file=source, column=one)
 
 
 def _names(table: ir.Table) -> str:
@@ -173,7 +159,7 @@ def identifier(table: ir.Table, name: str, source: str) -> ir.Value:
 
 
 def number(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Value:
-    """Return a column of numbers, or of true and false as 1 and 0; `ids` are the columns that tell a row."""
+    """Return a column of numbers, or of true and false as 1 and 0; `ids` are the columns that identify a row."""
     kind = table[name].type()
     if kind.is_boolean():
         return table[name].cast("int8")
@@ -185,7 +171,7 @@ def number(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Va
 
 
 def _refuse_text(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> None:
-    """Raise for the first text that is no number, if any; tell its row, or its ids where rows have no number."""
+    """Raise for the first text that is no number, if any; name its row, or its ids where rows have no number."""
     bad = table.filter(table[name].notnull() & table[name].try_cast("float64").isnull())
     place = [column for column in (FILE, ROW) if column in table.columns] or [*ids]
     try:

@@ -33,51 +33,28 @@ def load_log(
 
     What a folder was made with cannot be changed: options that contradict its manifest are refused.
     """
+    asked = {"segment": segment, "unit": unit, "reward": reward, "reward_most": reward_most}
     if isinstance(source, ir.Table) or not is_aggregated(source):
-        log = open_log(
-            source,
-            columns=columns,
-            layout=layout,
-            segment=segment,
-            unit=unit,
-            reward=reward,
-            reward_most=reward_most,
-        )
+        log = open_log(source, columns=columns, layout=layout, **asked)  # type: ignore[arg-type]
         return aggregate(log, cutoff=cutoff, split=split, on_bad_rows=on_bad_rows, rankings=rankings, progress=progress)
     statistics = AggregatedLog.read(source)
-    asked = {"cutoff": cutoff, "segment": segment, "unit": unit, "reward": reward, "reward-most": reward_most}
-    _check(statistics, source, columns or {}, layout, split, asked)
     if rankings and statistics.rankings is None:
         raise UsageError(f"{source} holds no rankings; aggregate the log again with --rankings.")
-    return statistics
-
-
-def _check(
-    statistics: AggregatedLog,
-    source: str | Path,
-    columns: Mapping[str, str],
-    layout: str,
-    split: Split | None,
-    asked: Mapping[str, object],
-) -> None:
     made = statistics.manifest
-    reward = made.get("reward") or {}
-    wanted: dict[str, object] = {
-        **asked,
-        "layout": None if layout == "auto" else layout.partition(":")[0],
-        **{f"column {name}": theirs for name, theirs in columns.items()},
-    }
-    given = {**made, **{f"column {name}": theirs for name, theirs in made["columns"].items()}}
-    given |= {"reward": reward.get("column"), "reward-most": reward.get("most")}
+    given = made | {f"column {name}": theirs for name, theirs in made["columns"].items()}
+    of_reward = made.get("reward") or {}
+    given |= {"reward": of_reward.get("column"), "reward_most": of_reward.get("most")}
+    given |= {f"split {name}": value for name, value in made["split"].items()}
+    wanted = asked | {f"column {name}": theirs for name, theirs in (columns or {}).items()} | {"cutoff": cutoff}
+    wanted |= {"layout": None if layout == "auto" else layout.partition(":")[0]}
     if isinstance(split, HashSplit) and split.by is None:
         split = split.of_units(made.get("unit") is not None)
-    if split is not None:
-        for name, value in split.describe().items():
-            if name != "boundaries" or value:  # none were asked for, then those of the folder will do
-                wanted[f"split {name}"], given[f"split {name}"] = value, made["split"].get(name)
+    if split is not None:  # without boundaries of its own, it takes those of the folder
+        wanted |= {f"split {name}": value for name, value in split.describe().items() if value or name != "boundaries"}
     for name, value in wanted.items():
         if value is not None and value != given.get(name):
             raise UsageError(
-                f"{source} was aggregated with {name} {given.get(name)}, not {value}; leave that out, "
-                "or aggregate the log again."
+                f"{source} was aggregated with {name.replace('_', '-')} {given.get(name)}, not {value}; leave that "
+                "out, or aggregate the log again."
             )
+    return statistics

@@ -11,7 +11,7 @@ from saferank.logs.periods import Periods
 from saferank.logs.split import Split, TimeSplit, md5, threshold
 
 POSITION_DIGITS = 6
-"""Digits of the position that stands before each document of a ranking, to sort by."""
+"""Digits of the position that precedes each document of a ranking, to sort by."""
 SAMPLED = 50_000
 """Impressions in the sample, at most."""
 WITHOUT_UNIT = "impression:"
@@ -25,18 +25,15 @@ def interactions_of(
 
     There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column;
     `rewards` are in the order of `clicked`, and null without a click.
-    `counted` is false if the impression shows nothing within the cutoff. `bad` and `suspect`: see `impression_checks`.
-    `last` is the largest position of the log.
+    `counted` is false if the impression shows nothing within the cutoff. For `bad` and `suspect` see
+    `impression_checks`. `last` is the largest position of the log.
     """
     within = log["click"] > 0
     metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
     if last > cutoff:
         within &= log["position"] <= cutoff
         metrics["counted"] = log["position"].min() <= cutoff
-    if "segment" in log.columns:
-        metrics["segment"] = log["segment"].min()
-    if "unit" in log.columns:
-        metrics["unit"] = log["unit"].min()
+    metrics |= {name: log[name].min() for name in ("segment", "unit") if name in log.columns}
     if isinstance(split, TimeSplit) or periods is not None:
         metrics["first"] = log["timestamp"].min()
     document = log["document_id"].cast("string")
@@ -64,11 +61,8 @@ def pattern_counts(interactions: ir.Table) -> ir.Table:
 
 
 def _keys(interactions: ir.Table) -> list[str]:
-    return [
-        name
-        for name in ("part", "period", "segment", "unit", "query", "clicked", "rewards")
-        if name in interactions.columns
-    ]
+    names = ("part", "period", "segment", "unit", "query", "clicked", "rewards")
+    return [name for name in names if name in interactions.columns]
 
 
 def _counted(interactions: ir.Table) -> ir.Table:
@@ -80,15 +74,14 @@ def _own_unit(impressions: ir.Table) -> ir.StringValue:
 
 
 def without_unit(interactions: ir.Table) -> ir.Table:
-    """How many impressions have no unit but their own."""
+    """How many impressions have no unit except their own."""
     return interactions.aggregate(impressions=interactions.count(where=interactions["unit"] == _own_unit(interactions)))
 
 
-def impression_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
+def shown_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
     """How often each (query, document, position) was shown and clicked: `shown_0`, `clicked_0`, ... for each part.
 
-    The period is a further key if there is one. The part is none: three times as many groups would take twice the
-    time.
+    The period is a further key if there is one. The part is not: three times as many groups would take twice the time.
     """
     period = ["period"] if "period" in interactions.columns else []
     parts = interactions.select("impression_id", "part", *period)
@@ -127,7 +120,7 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
 
 
 def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
-    """How often each whole ranking was shown with each set of clicks; documents carry their position before them."""
+    """How often each whole ranking was shown with each set of clicks; each document follows its position."""
     shown = log.filter(log["position"] <= cutoff)
     document = shown["document_id"].cast("string")
     placed = shown["position"].cast("int32").cast("string").lpad(POSITION_DIGITS, "0") + document

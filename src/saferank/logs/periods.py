@@ -30,11 +30,8 @@ class Periods:
     length: int
     """Of each period, in seconds."""
     count: int
-
-    @property
-    def per_second(self) -> int:
-        """How many units of the log's timestamps make a second."""
-        return _per_second(self.first, self.last)
+    per_second: int = 1
+    """How many units of the log's timestamps make a second."""
 
     def number(self, moment: ir.Value) -> ir.IntegerValue:
         """Return the period of each moment, 0 where there is none."""
@@ -63,31 +60,25 @@ def periods_of(first: Any, last: Any) -> Periods:
     A period is a calendar day (UTC) if the log touches three or more of them, else a clock hour if it touches three or
     more of those, else the whole log. With more than 400 days, each period is as many whole days as needed.
     """
-    if not isinstance(first, datetime) and not (math.isfinite(first) and math.isfinite(last)):
+    if isinstance(first, datetime):
+        per_second = 1
+        low, high = (
+            math.floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+            for moment in (first, last)
+        )
+    elif math.isfinite(first) and math.isfinite(last):
+        largest = max(abs(first), abs(last))
+        per_second = next(unit for most, unit in _PER_SECOND if largest <= most)
+        low, high = math.floor(first / per_second), math.floor(last / per_second)
+    else:
         return Periods(first, last, 0, DAY, 1)
-    low, high = _seconds(first, first, last), _seconds(last, first, last)
     for length in (DAY, HOUR):
         begin = low // length * length
         count = (high - begin) // length + 1
         if count >= FEWEST:
             length *= math.ceil(count / MOST)
-            return Periods(first, last, begin, length, (high - begin) // length + 1)
-    return Periods(first, last, low, high - low + 1, 1)
-
-
-def _seconds(moment: Any, first: Any, last: Any) -> int:
-    if isinstance(moment, datetime):
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return math.floor(aware.timestamp())
-    seconds: int = math.floor(moment / _per_second(first, last))
-    return seconds
-
-
-def _per_second(first: Any, last: Any) -> int:
-    if isinstance(first, datetime):
-        return 1
-    largest = max(abs(first), abs(last))
-    return next(per_second for most, per_second in _PER_SECOND if largest <= most)
+            return Periods(first, last, begin, length, (high - begin) // length + 1, per_second)
+    return Periods(first, last, low, high - low + 1, 1, per_second)
 
 
 def _plain(moment: Any) -> Any:

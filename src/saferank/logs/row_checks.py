@@ -1,4 +1,4 @@
-"""What can be wrong with the rows of a click log: found by queries, told with counts and examples, or dropped."""
+"""What can be wrong with the rows of a click log: found by queries, reported with counts and examples, or dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
-from saferank.logs.source import fetch
+from saferank.logs.source import fetch, fetch_row
 
 EXAMPLES = 3
 """How many offending rows a message shows."""
@@ -34,7 +34,7 @@ class Kind:
 
     def describe_dropped(self, count: int) -> str:
         """Return what was dropped, in words."""
-        dropped = _count(count, "row") if self.row_only else f"{_count(count, 'impression')} for rows"
+        dropped = how_many(count, "row") if self.row_only else f"{how_many(count, 'impression')} for rows"
         return f"{dropped} {self.what}"
 
 
@@ -72,8 +72,8 @@ class BadRows:
     def describe(self) -> str:
         """Return what was found, with the first rows."""
         examples = "".join(f"\n    {_describe(row)}" for row in self.examples)
-        within = "" if self.kind.name == "null impression_id" else f" (in {_count(self.impressions, 'impression')})"
-        return f"\n  {_count(self.rows, 'row')} {self.kind.what}{within}, such as{examples}"
+        within = "" if self.kind.name == "null impression_id" else f" (in {how_many(self.impressions, 'impression')})"
+        return f"\n  {how_many(self.rows, 'row')} {self.kind.what}{within}, such as{examples}"
 
 
 # Expressions on single rows.
@@ -94,7 +94,7 @@ def not_shown(log: ir.Table) -> ir.BooleanValue:
 
 
 def bad_position(log: ir.Table) -> ir.BooleanValue:
-    """Whether a row tells no position, and is not a click on what was not shown."""
+    """Whether a row has no valid position, and is not a click on what was not shown."""
     below = ibis.coalesce(log["position"] < 1, False)
     return (not_whole(log["position"]) | below) & ~not_shown(log)
 
@@ -138,19 +138,17 @@ def has_repeated_document(log: ir.Table, suspects: ir.Table) -> bool:
 
 
 def _repeated(log: ir.Table, key: str) -> ir.Table:
-    """Return what comes more than once in an impression."""
+    """Return what appears more than once in an impression."""
     counts = log.filter(log[key].notnull()).group_by("impression_id", key).aggregate(times=lambda rows: rows.count())
     return counts.filter(counts["times"] > 1)
 
 
 def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
-    """Look for rows of the given kinds; return what was found, in the order of `KINDS`."""
+    """Return the rows of the given kinds that there are, in the order of `KINDS`."""
     wanted, found = set(kinds), []
-    for name, kind in KINDS.items():
-        if name not in wanted:
-            continue
-        bad = offending_rows(name, log)
-        counts = fetch(bad.aggregate(rows=bad.count(), impressions=bad["impression_id"].nunique())).to_pylist()[0]
+    for kind in (kind for name, kind in KINDS.items() if name in wanted):
+        bad = offending_rows(kind.name, log)
+        counts = fetch_row(bad.aggregate(rows=bad.count(), impressions=bad["impression_id"].nunique()))
         if counts["rows"]:
             order = [bad[column] for column in ("impression_id", "position", "document_id")]
             first = fetch(bad.order_by(order).limit(EXAMPLES).select(*SHOWN_IN_EXAMPLES)).to_pylist()
@@ -170,7 +168,7 @@ def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
 
 
 def bad_rows_error(found: list[BadRows], source: str) -> DataError:
-    """Return the error that tells every kind of bad row, with counts and the first of each."""
+    """Return the error that lists every kind of bad row, with counts and the first of each."""
     listed = "".join(bad.describe() for bad in found)
     return DataError(
         f"has rows that cannot be used:{listed}\nCorrect them, or leave them out with --on-bad-rows drop "
@@ -179,7 +177,8 @@ def bad_rows_error(found: list[BadRows], source: str) -> DataError:
     )
 
 
-def _count(number: int, unit: str) -> str:
+def how_many(number: int, unit: str) -> str:
+    """Return a number with its unit, as in `1 row` and `2,000 rows`."""
     return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,65 +38,49 @@ def read_session_log(files: Sequence[str | Path]) -> pa.Table:
     shows becomes a row with no position, of the session's latest page, if it has any. Times are whole numbers in a
     unit of the log's own.
     """
-    pages = _Pages()
-    for file in files:
-        with Path(file).open(encoding="utf-8", errors="replace") as lines:
-            for number, line in enumerate(lines, start=1):
-                fields = line.rstrip("\r\n").rstrip("\t").split("\t")
-                if fields != [""]:
-                    pages.add(fields, file, number)
-    return pages.table()
+    columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
+    clicked: list[int] = []
+    row_of: dict[tuple[str, str], int] = {}  # (session, document) -> row of the latest page that shows it
+    latest: dict[str, tuple[str, str, int]] = {}  # session -> impression, query and number of its latest page
 
-
-class _Pages:
-    """What was read so far: the shown documents, flat, and where those of each session lie."""
-
-    def __init__(self) -> None:
-        self.columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
-        self.clicked: list[int] = []
-        self.shown: dict[tuple[str, str], int] = {}
-        """(session, document) -> row of the latest page that shows it."""
-        self.latest: dict[str, tuple[str, str, int]] = {}
-        """session -> impression, query and number of its latest page."""
-
-    def add(self, fields: list[str], file: str | Path, line: int) -> None:
-        kind = fields[2] if len(fields) > 2 else ""
-        try:
-            session, time = fields[0], int(fields[1])
-            if kind not in ("Q", "C") or len(fields) < (5 if kind == "Q" else 4):
-                raise ValueError
-        except (ValueError, IndexError) as error:
-            raise DataError(
-                "got neither `session time Q query region document ...` nor `session time C document`, with tabs.",
-                file=file,
-                line=line,
-            ) from error
-        if kind == "Q":
-            self._page(session, time, fields[3], fields[5:])
-        else:
-            self._click(session, time, fields[3])
-
-    def _page(self, session: str, time: int, query: str, documents: list[str]) -> None:
-        number = self.latest[session][2] + 1 if session in self.latest else 1
-        impression = f"{session}-{number}"
-        self.latest[session] = impression, query, number
-        for position, document in enumerate(documents, start=1):
-            self.shown[session, document] = self._row(impression, query, document, position, 0, time, session)
-
-    def _click(self, session: str, time: int, document: str) -> None:
-        row = self.shown.get((session, document))
-        if row is not None:
-            self.clicked.append(row)
-            return
-        impression, query, _ = self.latest.get(session, (f"{session}-0", None, 0))
-        self._row(impression, query, document, None, 1, time, session)
-
-    def _row(self, *values: object) -> int:
-        for column, value in zip(self.columns.values(), values, strict=True):
+    def add(*values: object) -> None:
+        for column, value in zip(columns.values(), values, strict=True):
             column.append(value)
-        return len(self.columns["click"]) - 1
 
-    def table(self) -> pa.Table:
-        click = np.array(self.columns["click"], np.int32)
-        click[self.clicked] = 1
-        return pa.table({**self.columns, "click": click}, schema=SCHEMA)
+    for file in files:
+        for session, time, kind, rest in _lines(Path(file)):
+            if kind == "Q":
+                query, _, *documents = rest
+                number = latest[session][2] + 1 if session in latest else 1
+                latest[session] = impression, _, _ = f"{session}-{number}", query, number
+                for position, document in enumerate(documents, start=1):
+                    row_of[session, document] = len(columns["click"])
+                    add(impression, query, document, position, 0, time, session)
+            elif (session, rest[0]) in row_of:
+                clicked.append(row_of[session, rest[0]])
+            else:
+                impression, of_page, _ = latest.get(session, (f"{session}-0", None, 0))
+                add(impression, of_page, rest[0], None, 1, time, session)
+    click = np.array(columns["click"], np.int32)
+    click[clicked] = 1
+    return pa.table({**columns, "click": click}, schema=SCHEMA)
+
+
+def _lines(file: Path) -> Iterator[tuple[str, int, str, list[str]]]:
+    """Yield session, time, kind and the further fields of each line that is not empty."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            fields = line.rstrip("\r\n").rstrip("\t").split("\t")
+            if fields == [""]:
+                continue
+            try:
+                session, time, kind, *rest = fields
+                if len(rest) < {"Q": 2, "C": 1}[kind]:
+                    raise ValueError
+                yield session, int(time), kind, rest
+            except (ValueError, KeyError) as error:
+                raise DataError(
+                    "got neither `session time Q query region document ...` nor `session time C document`, with tabs.",
+                    file=file,
+                    line=number,
+                ) from error

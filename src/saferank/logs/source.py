@@ -12,16 +12,17 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
+import pyarrow.parquet as pq
 import sqlglot.expressions as sge
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.files.table_files import table_files
 from saferank.logs.aggregated_log import is_aggregated
 from saferank.logs.session_log import is_session_log, read_session_log
 
@@ -33,32 +34,40 @@ SUFFIXES = {
     "json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
 }
 ROW, FILE = ADDED = ("file_row_number", "filename")
-"""Columns that DuckDB adds to Parquet files when asked: they tell a row, however often it is read."""
+"""Columns that DuckDB adds to Parquet files when asked: they identify a row, however often it is read."""
 LARGEST_HASHED = 1 << 28
-"""Files larger than this are told by their size alone: hashing them would take longer than reading them."""
+"""Files larger than this are identified by their size alone: hashing them would take longer than reading them."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogSource:
-    """A log as it lies there: one table called `log`, or the two of UBI, `ubi_queries` and `ubi_events`."""
+    """A log where it lies: one table called `log`, or the two of UBI, `ubi_queries` and `ubi_events`."""
 
     name: str
     """For messages and manifests."""
     tables: dict[str, ir.Table]
     files: tuple[Path, ...] = ()
     row_id: ir.Value | None = None
-    """What tells the rows of `log` apart, the same in every query, if the source has such a thing."""
+    """What identifies a row of `log`, the same in every query, if the source has such a thing."""
     session: bool = False
     """Whether it was read from the text of a session log."""
 
     def describe_files(self) -> list[dict[str, Any]]:
-        """Return name, size and SHA-256 of each file."""
-        return [_describe(file) for file in self.files]
+        """Return name, size and SHA-256 of each file; of a folder only the name."""
+        described = []
+        for file in self.files:
+            size = file.stat().st_size if file.is_file() else None
+            digest = None
+            if size is not None and size <= LARGEST_HASHED:
+                with file.open("rb") as opened:
+                    digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            described.append({"name": file.name, "bytes": size, "sha256": digest})
+        return described
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep to ourselves what Ibis and DuckDB have to settle between them: calls of theirs that are deprecated."""
+    """Suppress warnings about deprecated calls that Ibis and DuckDB make of each other."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         yield
@@ -75,9 +84,15 @@ def fetch(expression: ir.Table) -> pa.Table:
         raise
 
 
+def fetch_row(expression: ir.Table) -> dict[str, Any]:
+    """Run a query whose result is one row, and return it."""
+    row: dict[str, Any] = fetch(expression).to_pylist()[0]
+    return row
+
+
 @contextmanager
 def run_once(expression: ir.Table) -> Iterator[ir.Table]:
-    """Let DuckDB run a query once for several others to read; other engines run it each time."""
+    """Let DuckDB run a query once for several others to read; other engines run it again each time."""
     connection = expression.get_backend()
     if connection.name != "duckdb":
         yield expression
@@ -93,7 +108,7 @@ def run_once(expression: ir.Table) -> Iterator[ir.Table]:
 
 
 def _csv_error(error: Exception) -> DataError | None:
-    """Return the error for a line of a CSV file that is unlike the first ones, by which DuckDB tells the columns."""
+    """Return the error for a line of a CSV file that is unlike the first ones, which set the types."""
     found = re.search(r"CSV Error on Line: (\d+)\nOriginal Line: .*\n(.*)", str(error))
     file = re.search(r"^ *file = (.*)$", str(error), re.MULTILINE)
     if found is None or file is None:
@@ -135,7 +150,7 @@ def find_source(source: str | Path | ir.Table) -> LogSource:
         table = connection.create_table("log", ibis.memtable(read_session_log(files)), temp=True)
         return LogSource(text, {"log": table}, (*files,), session=True)
     table = _read(connection, files, text)
-    if not len(fetch(table.select(table.columns[0]).limit(1))):  # a CSV file without rows does not tell what it holds
+    if not len(fetch(table.select(table.columns[0]).limit(1))):  # a CSV file without rows does not say what it holds
         raise DataError("has no row; there is nothing to aggregate.", file=text)
     return LogSource(text, {"log": table}, (*files,), _row_id(table, files) if ROW in table.columns else None)
 
@@ -206,33 +221,21 @@ def _ubi_files(folder: Path) -> dict[str, Path] | None:
 
 
 def _files(text: str) -> list[Path]:
-    path = Path(text)
-    if path.is_file():
-        if _kind(path) is None and not is_session_log(path):
-            known = ", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes[:1])
-            raise DataError(f"is neither a session log nor a file {known}; rename it if it is one.", file=path)
-        return [path]
-    if path.is_dir():
-        for kind in SUFFIXES:
-            files = sorted(file for file in path.rglob("*") if file.is_file() and _kind(file) == kind)
-            if files:
-                return files
-        raise DataError("has no file *.parquet or *.csv in it.", file=path)
-    if has_magic(text):
-        files = [Path(file) for file in sorted(glob(text, recursive=True)) if Path(file).is_file()]
-        if not files:
-            raise DataError("no file matches this pattern; check the path.", file=text)
-        kinds = {_kind(file) for file in files}
-        if len(kinds) > 1:
-            raise DataError("matches files of several kinds; narrow the pattern.", file=text)
-        return files
-    raise DataError("there is no such file or folder; check the path.", file=text)
+    """Return the files of a log, all of one kind; in a folder, of the first of `SUFFIXES` that it holds."""
+    files = table_files(text, tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes))
+    if Path(text).is_dir():
+        first = next(kind for kind in SUFFIXES if any(_kind(file) == kind for file in files))
+        files = [file for file in files if _kind(file) == first]
+    if len({_kind(file) for file in files}) > 1:
+        raise DataError("matches files of several kinds; narrow the pattern.", file=text)
+    if _kind(files[0]) is None and not is_session_log(files[0]):
+        known = ", ".join(suffixes[0] for suffixes in SUFFIXES.values())
+        raise DataError(f"is neither a session log nor a file {known}; rename it if it is one.", file=files[0])
+    return files
 
 
 def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
-    files = sorted(files[0].rglob("*.parquet")) if files[0].is_dir() else files
-    if not files:
-        raise DataError("has no file *.parquet in it.", file=name)
+    files = table_files(files[0], (".parquet",)) if files[0].is_dir() else files
     names = [str(file) for file in files]
     kind = _kind(files[0])
     several = len(files) > 1
@@ -254,26 +257,12 @@ def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
 def _check_parquet(files: list[Path]) -> None:
     """Raise for the first file that is no Parquet file."""
     for file in files:
-        with file.open("rb") as opened:
-            size = opened.seek(0, os.SEEK_END)
-            opened.seek(max(size - 4, 0))
-            end = opened.read()
-        if size == 0:
-            raise DataError("is empty, which no Parquet file is; write it again, or leave it out.", file=file)
-        if end not in (b"PAR1", b"PARE"):  # the last is of encrypted ones
-            remedy = "write it again, or rename it if it is another kind of file, such as .csv"
-            raise DataError(f"is no Parquet file, or was cut short; {remedy}.", file=file)
+        try:
+            pq.read_schema(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            message = "is no Parquet file, or was cut short; write it again, or rename it if it is of another kind."
+            raise DataError(message, file=file) from error
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0]
-
-
-def _describe(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {"name": file.name, "bytes": None, "sha256": None}
-    size, digest = file.stat().st_size, None
-    if size <= LARGEST_HASHED:
-        with file.open("rb") as opened:
-            digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return {"name": file.name, "bytes": size, "sha256": digest}

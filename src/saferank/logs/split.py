@@ -12,7 +12,7 @@ import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.aggregated_log import PARTS
-from saferank.logs.source import fetch
+from saferank.logs.source import fetch_row
 
 DEFAULT_SHARES = (0.6, 0.2, 0.2)
 HASHED = ("impression", "query", "unit")
@@ -94,11 +94,11 @@ class TimeSplit:
         if self.boundaries is not None:
             low, high = (_moment(bound, log["timestamp"]) for bound in self.boundaries)
         else:
-            first = _first(log)
+            first = log.group_by("impression_id").aggregate(first=log["timestamp"].min())
             seconds = first.first.epoch_seconds() if first.first.type().is_timestamp() else first.first
             bounds = _bounds(self.shares)
             found = first.aggregate(**{f"b{place}": seconds.quantile(share) for place, share in enumerate(bounds)})
-            low, high = (_moment(float(value), log["timestamp"]) for value in fetch(found).to_pylist()[0].values())
+            low, high = (_moment(float(value), log["timestamp"]) for value in fetch_row(found).values())
         if high < low:
             raise UsageError(f"certify would begin at {high}, before validation at {low}; give them in order.")
         return replace(self, boundaries=(low, high))
@@ -117,7 +117,7 @@ Split = HashSplit | TimeSplit
 
 
 def split_of(described: dict[str, Any]) -> Split:
-    """Return the split that a manifest tells of: what `describe` returned."""
+    """Return the split that a manifest describes: what `describe` returned."""
     try:
         shares = tuple(described["shares"])
         if described["by"] == "time":
@@ -125,7 +125,7 @@ def split_of(described: dict[str, Any]) -> Split:
         by = "impression" if described["by"] == "hash" else described["by"]  # even of a log that has units now
         return HashSplit(shares, int(described["seed"]), by)
     except (KeyError, TypeError) as error:
-        raise DataError(f"the manifest tells of no split ({error!r}).") from error
+        raise DataError(f"the manifest describes no split ({error!r}).") from error
 
 
 def parse_split(text: str, *, by: str = "hash", seed: int = 0) -> Split:
@@ -174,10 +174,6 @@ def threshold(share: float) -> str:
 
 def _part(value: ir.Value, bounds: list[Any]) -> ir.IntegerValue:
     return ibis.cases(*((value < bound, place) for place, bound in enumerate(bounds)), else_=len(bounds))
-
-
-def _first(log: ir.Table) -> ir.Table:
-    return log.group_by("impression_id").aggregate(first=log["timestamp"].min())
 
 
 def _moment(value: Any, timestamp: ir.Value) -> Any:

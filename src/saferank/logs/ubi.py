@@ -21,7 +21,7 @@ import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError
 from saferank.logs.layouts import EXTRAS, extras, missing, pick
-from saferank.logs.source import LogSource, fetch
+from saferank.logs.source import LogSource, fetch, fetch_row
 
 QUERIES = ("query_id", "user_query", "query_response_hit_ids")
 EVENTS = ("query_id", "action_name")
@@ -52,28 +52,18 @@ def ubi_log(
     shown = searches.unnest("document_id", offset="place")
     shown = shown.mutate(document_id=shown["document_id"].cast("string"), position=shown["place"] + 1)
     clicks = _clicks(source, of_events, action, shown)
-    found = shown.left_join(clicks, ["impression_id", "document_id"])
     rest = [column for column in EXTRAS if column in shown.columns]
-    log = found.select(
-        "impression_id",
-        "query_id",
-        "document_id",
-        "position",
-        *rest,
-        click=ibis.coalesce(found["hit"], ibis.literal(0, "int8").cast("int64")),
-    )
-    strangers = clicks.anti_join(shown, ["impression_id", "document_id"])
-    known = searches.select("impression_id", "query_id", *rest).distinct(on="impression_id")
-    strangers = strangers.left_join(known, "impression_id")
-    others = strangers.select(
-        "impression_id", "query_id", "document_id", *rest, position=ibis.null(log["position"].type()), click="hit"
-    )
     order = ("impression_id", "query_id", "document_id", "position", "click", *rest)
-    return log.select(*order).union(others.select(*order)), used
+    log = shown.left_join(clicks, ["impression_id", "document_id"])
+    log = log.mutate(click=ibis.coalesce(log["click"], ibis.literal(0, "int8").cast("int64"))).select(*order)
+    known = searches.select("impression_id", "query_id", *rest).distinct(on="impression_id")
+    others = clicks.anti_join(shown, ["impression_id", "document_id"]).left_join(known, "impression_id")
+    others = others.mutate(position=ibis.null(log["position"].type()))
+    return log.union(others.select(*order)), used
 
 
 def _clicks(source: LogSource, columns: Mapping[str, str], action: str | None, shown: ir.Table) -> ir.Table:
-    """Return the clicked documents of each search, each once, with `hit` 1."""
+    """Return the clicked documents of each search, each once, with `click` 1."""
     events, name = source.tables["ubi_events"], f"{source.name}, ubi_events"
     used = pick(events, name, EVENTS, ("object_id", "ordinal"), _existing(events, columns))
     target = _field(events, (columns["object_id"],) if "object_id" in columns else OBJECT)
@@ -94,12 +84,12 @@ def _clicks(source: LogSource, columns: Mapping[str, str], action: str | None, s
     nameless = done.filter(done["document_id"].isnull() & done["position"].notnull()).drop("document_id")
     placed = shown.select("impression_id", "document_id", position=shown["position"].cast("int64"))
     placed = nameless.inner_join(placed, ["impression_id", "position"]).select("impression_id", "document_id")
-    return named.union(placed).distinct().mutate(hit=ibis.literal(1, "int8").cast("int64"))
+    return named.union(placed).distinct().mutate(click=ibis.literal(1, "int8").cast("int64"))
 
 
 def _check_action(events: ir.Table, actions: ir.Value, wanted: ir.Value, action: str | None, name: str) -> None:
     """Raise if no event is a click: a log without one is more likely a log with another word for it."""
-    if fetch(events.aggregate(clicks=events.count(where=wanted)))["clicks"][0].as_py():
+    if fetch_row(events.aggregate(clicks=events.count(where=wanted)))["clicks"]:
         return
     there = fetch(events.select(action=actions).distinct().order_by("action").limit(20))["action"].to_pylist()
     what = f"is '{action}'" if action else "ends in 'click'"

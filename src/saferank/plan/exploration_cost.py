@@ -71,8 +71,8 @@ def relevance_posterior(
     """Return the posterior given the counts of a log under this examination; ranks by score count from 1."""
     examined = statistics.shown.sum(axis=0) * examination
     at_rank = np.divide(statistics.clicked.sum(axis=0), examined, out=np.zeros(len(examination)), where=examined > 0)
-    shown = (statistics.shown @ at_rank) / np.maximum(statistics.impressions, 1)
-    typical = np.where(statistics.impressions > 0, shown, _trend(at_rank, examined, rank_by_score))
+    shown = (statistics.shown @ at_rank) / np.maximum(statistics.times_shown, 1)
+    typical = np.where(statistics.times_shown > 0, shown, _trend(at_rank, examined, rank_by_score))
     expected = typical * (statistics.shown @ examination)
     # E[(clicks - expected)^2] = expected - squares + v (expected^2 - squares), with at most one click each time.
     squares = typical**2 * (statistics.shown @ examination**2)

@@ -14,8 +14,9 @@ from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
+from saferank.engine.ragged import flat_rows
 from saferank.engine.types.log_statistics import LogStatistics
-from saferank.engine.types.ranking_data import RankingData, flat_rows
+from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.split import DEFAULT_SHARES
 from saferank.plan.exploration_cost import RelevancePosterior, exploration_cost, relevance_posterior
@@ -86,7 +87,7 @@ def make_plan(
     patterns = log.click_patterns(PARTS, data)
     report("Estimating examination")
     curve, curve_from, notes = _examination(log, statistics, examination, rng)
-    clicks = int(pc.sum(log.impressions["clicked"]).as_py() or 0)
+    clicks = int(pc.sum(log.shown_counts["clicked"]).as_py() or 0)
     if missing := clicks - int(statistics.clicks.sum()):
         notes.append(f"{missing / clicks:.1%} of the clicks are on documents that F lacks and are left out.")
     ranker, ranker_from = _scores(statistics, scores)
@@ -204,7 +205,7 @@ def mean_rank_scores(statistics: LogStatistics) -> Floats:
     """Return minus the mean rank of each document, where not being shown counts as rank K + 1."""
     beyond = statistics.cutoff + 1
     interactions = np.repeat(statistics.interactions, np.diff(statistics.offsets))
-    total = statistics.shown @ np.arange(1, beyond) + beyond * (interactions - statistics.impressions)
+    total = statistics.shown @ np.arange(1, beyond) + beyond * (interactions - statistics.times_shown)
     mean: Floats = np.full(len(total), float(beyond))
     np.divide(total, interactions, out=mean, where=interactions > 0)
     return -mean

@@ -11,8 +11,7 @@ from typing import Any
 
 from saferank.engine.errors import DataError
 from saferank.files.atomic_write import whole_file
-from saferank.files.json_format import FileFormat
-from saferank.files.json_values import finite
+from saferank.files.json_format import FileFormat, finite
 
 FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again")
 

@@ -59,7 +59,7 @@ class HeldOut:
     def rewards(self) -> Floats:
         """Of each cell: its clicks, or what they brought in."""
         patterns = self.patterns
-        each = np.repeat(patterns.interactions, np.diff(patterns.bounds)).astype(np.float64)
+        each = np.repeat(patterns.interactions, np.diff(patterns.offsets)).astype(np.float64)
         if patterns.rewards is not None:
             each = each * patterns.rewards
         return np.bincount(patterns.documents, each, self.cells).astype(np.float64)
@@ -83,7 +83,7 @@ def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:
     assert data.document_ids is not None
     of_document = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
     own = pa.table({"query_id": of_document, "document_id": pa.array(data.document_ids, pa.string())})
-    both = pa.concat_tables([log.impressions.select(["query_id", "document_id"]), own])
+    both = pa.concat_tables([log.shown_counts.select(["query_id", "document_id"]), own])
     pairs = both.group_by(["query_id", "document_id"]).aggregate([])
     pairs = pairs.sort_by([("query_id", "ascending"), ("document_id", "ascending")])  # the same in every run
     query = pairs["query_id"].combine_chunks().dictionary_encode()
@@ -109,7 +109,7 @@ def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, 
     periods = int(stretch.max(initial=0)) + 1
     keys, stratum_of_pattern = np.unique(patterns.query * periods + period, return_inverse=True)
 
-    rows = log.impressions.filter(pc.is_in(log.impressions["part"], value_set=pa.array(parts, pa.string())))
+    rows = log.shown_counts.filter(pc.is_in(log.shown_counts["part"], value_set=pa.array(parts, pa.string())))
     pair = Places(pairs).of_pairs(rows["query_id"], rows["document_id"])
     when = stretch[rows["period"].to_numpy()]
     stratum = np.searchsorted(keys, pairs.query_of_document[pair] * periods + when)
@@ -120,7 +120,7 @@ def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, 
         table = np.zeros((len(cells), log.cutoff), np.int64)
         np.add.at(table, (place, rank), rows[name].to_numpy())
         counts.append(table)
-    clicked_in = np.repeat(stratum_of_pattern.ravel(), np.diff(patterns.bounds))
+    clicked_in = np.repeat(stratum_of_pattern.ravel(), np.diff(patterns.offsets))
     return HeldOut(
         pair=cells % pairs.documents,
         stratum=cells // pairs.documents,

@@ -60,7 +60,7 @@ def two_queries() -> tuple[ClickPatterns, np.ndarray]:
     offsets = np.array([0, 2, 5])
     patterns = ClickPatterns(
         query=np.array([0, 0, 1, 1]),
-        bounds=np.array([0, 0, 1, 3, 3]),
+        offsets=np.array([0, 0, 1, 3, 3]),
         documents=np.array([1, 2, 4]),
         interactions=np.array([6, 2, 1, 1]),
     )

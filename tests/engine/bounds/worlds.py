@@ -46,7 +46,7 @@ class World:
         documents = [self.clicked[outcome] for outcome in seen]
         return ClickPatterns(
             query=np.zeros(len(seen), np.int64),
-            bounds=np.concatenate([[0], np.cumsum([len(of) for of in documents], dtype=np.int64)]),
+            offsets=np.concatenate([[0], np.cumsum([len(of) for of in documents], dtype=np.int64)]),
             documents=np.array([d for of in documents for d in of], np.int64),
             interactions=counts[seen],
         )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from saferank.engine.types.ranking_data import flat_rows
+from saferank.engine.ragged import flat_rows
 from tests.engine.objectives.cases import METHODS, OFFSETS, Case, Method, make_case
 
 pytestmark = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())

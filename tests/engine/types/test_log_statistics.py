@@ -32,7 +32,7 @@ def test_sizes_and_sums() -> None:
     statistics = log(rankings=kept())
     assert (statistics.queries, statistics.documents, statistics.cutoff) == (3, 6, 2)
     assert statistics.total_interactions == 5 + 2
-    assert statistics.impressions.tolist() == [4 + 1, 1 + 2, 2, 2, 0, 0]
+    assert statistics.times_shown.tolist() == [4 + 1, 1 + 2, 2, 2, 0, 0]
     assert statistics.clicks.tolist() == [3, 1, 2, 1, 0, 0]
     assert statistics.query_of_document.tolist() == [0, 0, 0, 1, 2, 2]
     assert statistics.kept.tolist() == [2, 1, 0]
@@ -43,55 +43,53 @@ def test_sizes_and_sums() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    "changed",
     [
-        ({"offsets": [0]}, "offsets must start at 0"),
-        ({"offsets": [0, 3, 3, 6]}, "query 1 has no document"),
-        ({"interactions": [5, 2]}, r"interactions of shape \(2,\) for 3 queries"),
-        ({"shown": [[1, 1]]}, r"shown has shape \(1, 2\), but there are 6 documents"),
-        ({"shown": np.zeros((6, 2))}, "shown must be whole numbers, got float64"),
-        ({"clicked": np.zeros((6, 1), int)}, r"clicked has shape \(6, 1\), but shown has \(6, 2\)"),
-        (
-            {"clicked": [[3, 0], [0, 1], [0, 2], [-1, 0], [0, 0], [0, 0]]},
-            "row 3, column 'clicked': got -1, but a count cannot be negative",
-        ),
-        (
-            {"clicked": [[3, 0], [0, 1], [0, 3], [1, 0], [0, 0], [0, 0]]},
-            "document 2 at rank 2 was clicked 3 times, but shown 2",
-        ),
-        ({"interactions": [4, 2, 0]}, "query 0 has 4 interactions, but 5 documents shown at rank 1"),
-        ({"interactions": [5, 2, 1]}, None),  # a list without a document that can be shown
-        ({"interactions": [6, 2, 0]}, None),  # an interaction whose documents have no features
-        (
-            {"shown": [[4, 1], [1, 2], [0, 3], [2, 0], [0, 0], [0, 0]], "clicked": np.zeros((6, 2), int)},
-            "query 0 has 5 interactions, but 6 documents shown at rank 2",
-        ),
+        {"offsets": [0]},
+        {"offsets": [0, 3, 3, 6]},
+        {"interactions": [5, 2]},
+        {"shown": [[1, 1]]},
+        {"shown": np.zeros((6, 2))},
+        {"clicked": np.zeros((6, 1), int)},
+        {"clicked": [[3, 0], [0, 1], [0, 3], [1, 0], [0, 0], [0, 0]]},  # more than shown
+        {"interactions": [4, 2, 0]},  # but 5 documents at rank 1
+        {"shown": [[4, 1], [1, 2], [0, 3], [2, 0], [0, 0], [0, 0]], "clicked": np.zeros((6, 2), int)},
     ],
 )
-def test_counts_that_cannot_be(changed: dict[str, Any], message: str | None) -> None:
-    if message is None:
-        assert log(**changed).total_interactions == 8
-        return
-    with pytest.raises(DataError, match=message):
+def test_counts_that_cannot_be(changed: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
         log(**changed)
 
 
+def test_a_negative_count_is_named() -> None:
+    with pytest.raises(DataError) as error:
+        log(clicked=[[3, 0], [0, 1], [0, 2], [-1, 0], [0, 0], [0, 0]])
+    assert (error.value.row, error.value.column) == (3, "clicked")
+
+
+@pytest.mark.parametrize("interactions", [[5, 2, 1], [6, 2, 0]])
+def test_interactions_may_show_fewer_documents_than_ranks(interactions: list[int]) -> None:
+    """A list without a document that can be shown, or whose documents have no features."""
+    assert log(interactions=interactions).total_interactions == 8
+
+
 @pytest.mark.parametrize(
-    ("query", "ranking", "clicks", "message"),
+    ("query", "ranking", "clicks", "row"),
     [
-        ([0], [[0, 1], [1, 0]], [[0, 0], [0, 0]], "rankings of shape"),
-        ([0], [[0, 1]], [[0]], "clicks of shape"),
-        ([0, 0], [[0, 1], [0, -1]], [[0, 0], [0, 1]], "row 1: a click where no document was shown"),
-        ([0], [[-1, 1]], [[0, 0]], "row 0: the ranking goes on after a rank with no document"),
-        ([3], [[0, 1]], [[0, 0]], "a ranking of a query that is not among the 3"),
-        ([1], [[0, 1]], [[0, 0]], "row 0: the ranking names a document that its query does not have"),
-        ([0], [[0, 1, 2]], [[0, 0, 0]], "rankings have 3 ranks, but the counts 2"),
-        ([2], [[0, 1]], [[0, 0]], "query 2 has 0 interactions, but 1 rankings"),
+        ([0], [[0, 1], [1, 0]], [[0, 0], [0, 0]], None),
+        ([0], [[0, 1]], [[0]], None),
+        ([0, 0], [[0, 1], [0, -1]], [[0, 0], [0, 1]], 1),  # a click where no document was shown
+        ([0], [[-1, 1]], [[0, 0]], 0),  # goes on after a rank with no document
+        ([3], [[0, 1]], [[0, 0]], None),  # no such query
+        ([1], [[0, 1]], [[0, 0]], 0),  # a document that its query does not have
+        ([0], [[0, 1, 2]], [[0, 0, 0]], None),
+        ([2], [[0, 1]], [[0, 0]], None),  # of a query without interactions
     ],
 )
-def test_rankings_that_cannot_be(query: Any, ranking: Any, clicks: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_rankings_that_cannot_be(query: Any, ranking: Any, clicks: Any, row: int | None) -> None:
+    with pytest.raises(DataError) as error:
         log(rankings=LoggedRankings(query, ranking, clicks))
+    assert error.value.row == row
 
 
 def test_a_subset_keeps_the_order_asked_for() -> None:
@@ -106,7 +104,7 @@ def test_a_subset_keeps_the_order_asked_for() -> None:
     assert part.rankings.clicks.tolist() == [[True, False], [False, False], [True, True]]
     np.testing.assert_array_equal(log().subset([True, False, False]).shown, log().subset([0]).shown)
     assert log().subset([0]).rankings is None
-    with pytest.raises(DataError, match="a subset of no query"):
+    with pytest.raises(DataError):
         log().subset([])
 
 
@@ -119,7 +117,7 @@ def test_merging_adds_up() -> None:
     assert both.rankings is not None
     assert both.rankings.query.tolist() == [0, 0, 0, 0, 1, 1]
     assert one.merge(log()).rankings is None
-    with pytest.raises(DataError, match="cannot be merged"):
+    with pytest.raises(DataError):
         one.merge(one.subset([0, 1]))
-    with pytest.raises(DataError, match="cannot be merged"):
+    with pytest.raises(DataError):
         one.merge(replace(log(), shown=one.shown[:, :1], clicked=one.clicked[:, :1]))

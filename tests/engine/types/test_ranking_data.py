@@ -1,4 +1,3 @@
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saferank.engine.errors import DataError
-from saferank.engine.types.ranking_data import RankingData, flat_rows
+from saferank.engine.types.ranking_data import RankingData
 
 FINE: dict[str, Any] = {
     "features": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
@@ -32,51 +31,38 @@ def test_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "row", "column"),
     [
-        (
-            {"features": [1.0, 2.0, 3.0]},
-            ": features must be a table of documents by features, got 1 dimension(s).",
-        ),
-        ({"offsets": [1, 2, 3]}, ": offsets must start at 0 and have one entry more than there are queries."),
-        ({"offsets": [0]}, ": offsets must start at 0 and have one entry more than there are queries."),
-        ({"offsets": [[0, 3]]}, ": offsets must start at 0 and have one entry more than there are queries."),
-        ({"offsets": [0, 2, 4]}, ": offsets end at 4, but there are 3 documents."),
-        ({"offsets": [0, 3, 3]}, ": query 1 has no document; leave such queries out."),
-        ({"offsets": [0, 4, 3]}, ": query 1 has no document; leave such queries out."),
-        ({"labels": [0, 1]}, ": (2,) labels for 3 documents."),
-        ({"labels": [[0], [1], [2]]}, ": (3, 1) labels for 3 documents."),
-        (
-            {"labels": [0, np.nan, 1]},
-            ", row 1, column 'label': got nan, but a label must be a finite number.",
-        ),
-        ({"query_ids": np.array(["a"])}, ": 1 query ids for 2 queries."),
-        ({"document_ids": np.array(["1"])}, ": 1 document ids for 3 documents."),
-        ({"feature_names": ("x",)}, ": 1 feature names for 2 features."),
-        (
-            {"features": [[1, 2], [3, np.inf], [np.nan, 6]]},
-            ", row 1, column 'y': got inf, but a feature must be a finite number; fill or drop it first.",
-        ),
-        (
-            {"features": [[1, 2], [3, 4], [np.nan, 6]], "feature_names": None},
-            ", row 2, column '1': got nan, but a feature must be a finite number; fill or drop it first.",
-        ),
-        (
-            {"features": [[np.inf, 2], [-np.inf, 4], [5, 6]]},
-            ", row 0, column 'x': got inf, but a feature must be a finite number; fill or drop it first.",
-        ),
+        ({"features": [1.0, 2.0, 3.0]}, None, None),
+        ({"offsets": [1, 2, 3]}, None, None),
+        ({"offsets": [0]}, None, None),
+        ({"offsets": [[0, 3]]}, None, None),
+        ({"offsets": [0, 2, 4]}, None, None),
+        ({"offsets": [0, 3, 3]}, None, None),
+        ({"offsets": [0, 4, 3]}, None, None),
+        ({"labels": [0, 1]}, None, None),
+        ({"labels": [[0], [1], [2]]}, None, None),
+        ({"labels": [0, np.nan, 1]}, 1, "label"),
+        ({"query_ids": np.array(["a"])}, None, None),
+        ({"document_ids": np.array(["1"])}, None, None),
+        ({"feature_names": ("x",)}, None, None),
+        ({"features": [[1, 2], [3, np.inf], [np.nan, 6]]}, 1, "y"),
+        ({"features": [[1, 2], [3, 4], [np.nan, 6]], "feature_names": None}, 2, "1"),
+        ({"features": [[np.inf, 2], [-np.inf, 4], [5, 6]]}, 0, "x"),
     ],
 )
-def test_every_check(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=f"^{re.escape(f'here.txt{message}')}$"):
+def test_every_check(change: dict[str, Any], row: int | None, column: str | None) -> None:
+    with pytest.raises(DataError) as error:
         RankingData(**FINE | change)
+    assert (error.value.file, error.value.row, error.value.column) == ("here.txt", row, column)
 
 
 def test_not_finite_far_down_the_table() -> None:
     features = np.zeros((70_000, 1), dtype=np.float32)
     features[69_999] = np.nan
-    with pytest.raises(DataError, match="row 69999, column '1': got nan"):
+    with pytest.raises(DataError) as error:
         RankingData(features, np.array([0, 70_000]))
+    assert (error.value.row, error.value.column) == (69_999, "1")
 
 
 def test_large_finite_features_are_fine() -> None:
@@ -87,12 +73,12 @@ def test_large_finite_features_are_fine() -> None:
 def test_check_for_finite_features_can_be_left_out_but_is_back_after_replace() -> None:
     data = RankingData(**FINE | {"features": np.full((3, 2), np.nan)}, check_finite=False)
     assert np.isnan(data.features).all()
-    with pytest.raises(DataError, match="got nan"):
+    with pytest.raises(DataError):
         replace(data, source="elsewhere")
 
 
 def test_labels_are_required_where_needed() -> None:
-    with pytest.raises(DataError, match=re.escape("here.txt: has no labels, and this needs them.")):
+    with pytest.raises(DataError):
         RankingData(**FINE | {"labels": None}).with_relevant_document()
 
 
@@ -116,7 +102,7 @@ def test_subset_by_mask_and_without_optional_parts() -> None:
 
 @pytest.mark.parametrize("nothing", [[], [False, False]])
 def test_subset_of_nothing(nothing: list[bool]) -> None:
-    with pytest.raises(DataError, match=re.escape("here.txt: a subset of no query at all; choose at least one.")):
+    with pytest.raises(DataError):
         RankingData(**FINE).subset(np.array(nothing, dtype=bool))
 
 
@@ -126,12 +112,11 @@ def test_with_relevant_document() -> None:
     assert data.query_ids.tolist() == ["a"]
 
 
-def test_log1p_of_all_and_of_some_columns() -> None:
+def test_log1p() -> None:
     features = np.array([[0.0, -3.0], [9.0, 4.0], [1.0, 0.0]])
     data = RankingData(**FINE | {"features": features})
     expected = [[0, -np.log(4)], [np.log(10), np.log(5)], [np.log(2), 0]]
     np.testing.assert_allclose(data.log1p().features, expected, rtol=1e-6)
-    np.testing.assert_allclose(data.log1p([1]).features, np.column_stack([features[:, 0], np.array(expected)[:, 1]]))
     assert data.features.tolist() == features.tolist()
 
 
@@ -162,11 +147,3 @@ def test_scaled_per_query_of_the_smallest_differences() -> None:
     tiny = np.finfo(np.float32).smallest_subnormal
     data = RankingData(np.array([[0.0], [tiny], [2 * tiny]]), np.array([0, 3]))
     assert data.scaled_per_query().features.ravel().tolist() == [0, 0.5, 1]
-
-
-@given(lists, st.data())
-def test_flat_rows(lengths: list[int], data: st.DataObject) -> None:
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    chosen = data.draw(st.lists(st.integers(0, len(lengths) - 1)))
-    expected = [row for query in chosen for row in range(offsets[query], offsets[query + 1])]
-    assert flat_rows(offsets, np.array(chosen, dtype=np.int64)).tolist() == expected

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from saferank.engine import plackett_luce
 from saferank.engine.objectives.objective import Array, Objective
+from saferank.engine.ragged import offsets_of
 
 ACCURACY = 1e-3
 """Of exposure and gradient in training. An accuracy, never a fixed number of nodes: scores move apart during training,
@@ -37,4 +38,4 @@ class ExposureObjective(Objective):
         )
 
     def _offsets(self, queries: Array) -> Array:
-        return np.concatenate([[0], np.cumsum(np.diff(self.offsets)[queries])])
+        return offsets_of(np.diff(self.offsets)[queries])

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.ragged import query_sums
-from saferank.engine.types.ranking_data import flat_rows
+from saferank.engine.ragged import flat_rows, offsets_of, query_sums
 
 Array = NDArray[Any]
 
@@ -61,11 +60,11 @@ class Objective(ABC):
         Here the estimate and the squared risk; a ratio would have its numerator and its denominator.
         """
         rows = flat_rows(self.row_offsets, queries)
-        lengths = np.diff(self.row_offsets)[queries]
+        offsets = offsets_of(np.diff(self.row_offsets)[queries])
         parts = np.zeros((2, len(queries)))
-        parts[0] = query_sums(self.reward[rows] * x, lengths)
+        parts[0] = query_sums(self.reward[rows] * x, offsets)
         if self.risk_weight is not None:
-            parts[1] = query_sums(self.risk_weight[rows] * np.square(x, dtype=np.float64), lengths)
+            parts[1] = query_sums(self.risk_weight[rows] * np.square(x, dtype=np.float64), offsets)
         return parts
 
     def value(self, sums: Array) -> float:

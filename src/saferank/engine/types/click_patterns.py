@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
+from saferank.engine.ragged import offsets_of, query_of_document
 from saferank.engine.types.log_statistics import LoggedRankings
 
 
@@ -16,13 +17,13 @@ from saferank.engine.types.log_statistics import LoggedRankings
 class ClickPatterns:
     """Counts per (query, set of clicked documents): a pattern seen a million times is one entry.
 
-    Documents are rows of the flat arrays of the features; `bounds[p]:bounds[p + 1]` are those of pattern p. The
+    Documents are rows of the flat arrays of the features; `offsets[p]:offsets[p + 1]` are those of pattern p. The
     interactions without a click are patterns too, with no document.
     """
 
     query: NDArray[np.int64]
     """Index of the query of each pattern."""
-    bounds: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     documents: NDArray[np.int64]
     interactions: NDArray[np.int64]
     """How often each pattern was seen."""
@@ -36,14 +37,14 @@ class ClickPatterns:
     """Reward of each click, beside `documents`; 1 each if None."""
 
     def __post_init__(self) -> None:
-        for name in ("query", "bounds", "documents", "interactions"):
+        for name in ("query", "offsets", "documents", "interactions"):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.int64))
-        if self.bounds.shape != (len(self.query) + 1,) or self.interactions.shape != self.query.shape:
+        if self.offsets.shape != (len(self.query) + 1,) or self.interactions.shape != self.query.shape:
             raise DataError(
-                f"{len(self.query)} patterns with {len(self.bounds)} bounds and {len(self.interactions)} counts."
+                f"{len(self.query)} patterns with {len(self.offsets)} offsets and {len(self.interactions)} counts."
             )
-        if self.bounds[0] != 0 or self.bounds[-1] != len(self.documents) or (np.diff(self.bounds) < 0).any():
-            raise DataError(f"bounds of patterns must rise from 0 to the {len(self.documents)} clicked documents.")
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.documents) or (np.diff(self.offsets) < 0).any():
+            raise DataError(f"offsets of patterns must rise from 0 to the {len(self.documents)} clicked documents.")
         bad = np.flatnonzero(self.interactions < 1)
         if len(bad):
             raise DataError(f"got {self.interactions[bad[0]]}, but a pattern was seen at least once.", row=int(bad[0]))
@@ -67,7 +68,7 @@ class ClickPatterns:
         lengths = np.concatenate([clicks[some], np.zeros(len(silent), np.int64)])
         return cls(
             query=np.concatenate([rankings.query[some], silent]),
-            bounds=np.concatenate([[0], np.cumsum(lengths)]),
+            offsets=offsets_of(lengths),
             documents=rankings.rows(offsets)[some][rankings.clicks[some]],
             interactions=np.concatenate([np.ones(len(some), np.int64), without[silent]]),
         )
@@ -84,10 +85,10 @@ class ClickPatterns:
 
     def subset(self, chosen: NDArray[np.bool_]) -> ClickPatterns:
         """Return the patterns that a mask chooses."""
-        lengths = np.diff(self.bounds)
+        lengths = np.diff(self.offsets)
         return ClickPatterns(
             query=self.query[chosen],
-            bounds=np.concatenate([[0], np.cumsum(lengths[chosen])]),
+            offsets=offsets_of(lengths[chosen]),
             documents=self.documents[np.repeat(chosen, lengths)],
             interactions=self.interactions[chosen],
             segment=None if self.segment is None else self.segment[chosen],
@@ -98,7 +99,7 @@ class ClickPatterns:
 
     def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Return for each pattern the sum over its clicks of the document's value (times the click's reward)."""
-        pattern = np.repeat(np.arange(self.patterns), np.diff(self.bounds))
+        pattern = query_of_document(self.offsets)
         weights = np.asarray(values, np.float64)[self.documents]
         if self.rewards is not None:
             weights = weights * self.rewards

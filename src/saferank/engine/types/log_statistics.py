@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import DataError
-from saferank.engine.types.ranking_data import flat_rows
+from saferank.engine.ragged import flat_rows, offsets_of, query_indices, query_of_document, query_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class LogStatistics:
             document, rank = (int(index) for index in np.argwhere(too_many)[0])
             clicks, times = self.clicked[document, rank], self.shown[document, rank]
             raise DataError(f"document {document} at rank {rank + 1} was clicked {clicks} times, but shown {times}.")
-        per_rank = np.add.reduceat(self.shown, self.offsets[:-1], axis=0)
+        per_rank = query_sums(self.shown, self.offsets)
         if (per_rank > self.interactions[:, None]).any():
             query, rank = (int(index) for index in np.argwhere(per_rank > self.interactions[:, None])[0])
             raise DataError(
@@ -148,14 +148,14 @@ class LogStatistics:
         return _sum_over_ranks(self.clicked)
 
     @cached_property
-    def impressions(self) -> NDArray[np.int64]:
+    def times_shown(self) -> NDArray[np.int64]:
         """How often each document was shown, at whatever rank."""
         return _sum_over_ranks(self.shown)
 
     @cached_property
     def query_of_document(self) -> NDArray[np.int64]:
         """Index of the query that each document belongs to."""
-        return np.repeat(np.arange(self.queries), np.diff(self.offsets))
+        return query_of_document(self.offsets)
 
     @cached_property
     def kept(self) -> NDArray[np.int64]:
@@ -166,13 +166,12 @@ class LogStatistics:
 
     def subset(self, queries: ArrayLike) -> LogStatistics:
         """Return the given queries (indices, in the given order, or a boolean mask) with their documents."""
-        chosen = np.asarray(queries)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+        chosen = query_indices(queries)
         if len(chosen) == 0:
             raise DataError("a subset of no query at all; choose at least one.")
         rows = flat_rows(self.offsets, chosen)
         return LogStatistics(
-            offsets=np.concatenate([[0], np.cumsum(np.diff(self.offsets)[chosen])]),
+            offsets=offsets_of(np.diff(self.offsets)[chosen]),
             interactions=self.interactions[chosen],
             shown=self.shown[rows],
             clicked=self.clicked[rows],
@@ -181,7 +180,7 @@ class LogStatistics:
 
     def _rankings_of(self, rankings: LoggedRankings, chosen: NDArray[np.int64]) -> LoggedRankings:
         by_query = np.argsort(rankings.query, kind="stable")
-        rows = by_query[flat_rows(np.concatenate([[0], np.cumsum(self.kept)]), chosen)]
+        rows = by_query[flat_rows(offsets_of(self.kept), chosen)]
         query = np.repeat(np.arange(len(chosen)), self.kept[chosen])
         return LoggedRankings(query.astype(np.int32), rankings.ranking[rows], rankings.clicks[rows])
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import DataError
+from saferank.engine.ragged import flat_rows, offsets_of, query_indices, query_of_document
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +21,7 @@ class RankingData:
     """
 
     features: NDArray[np.float32]
-    """One row a document."""
+    """One row per document."""
     offsets: NDArray[np.int64]
     labels: NDArray[np.float32] | None = None
     query_ids: NDArray[np.str_] | None = None
@@ -98,19 +99,18 @@ class RankingData:
     @cached_property
     def query_of_document(self) -> NDArray[np.int64]:
         """Index of the query that each document belongs to."""
-        return np.repeat(np.arange(self.queries), self.lengths)
+        return query_of_document(self.offsets)
 
     def subset(self, queries: ArrayLike) -> RankingData:
         """Return the given queries (indices, in the given order, or a boolean mask) with their documents."""
-        chosen = np.asarray(queries)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+        chosen = query_indices(queries)
         if len(chosen) == 0:
             raise DataError("a subset of no query at all; choose at least one.", file=self.source)
         rows = flat_rows(self.offsets, chosen)
         return replace(
             self,
             features=self.features[rows],
-            offsets=np.concatenate([[0], np.cumsum(self.lengths[chosen])]),
+            offsets=offsets_of(self.lengths[chosen]),
             labels=None if self.labels is None else self.labels[rows],
             query_ids=None if self.query_ids is None else self.query_ids[chosen],
             document_ids=None if self.document_ids is None else self.document_ids[rows],
@@ -121,12 +121,9 @@ class RankingData:
         labels = self.require_labels()
         return self.subset(np.maximum.reduceat(labels, self.offsets[:-1]) > 0)
 
-    def log1p(self, columns: ArrayLike | None = None) -> RankingData:
-        """Replace features x by sign(x) log(1 + |x|), which tames heavy tails; all, or the given columns."""
-        features = self.features.copy()
-        chosen = slice(None) if columns is None else np.asarray(columns)
-        features[:, chosen] = np.sign(features[:, chosen]) * np.log1p(np.abs(features[:, chosen]))
-        return replace(self, features=features)
+    def log1p(self) -> RankingData:
+        """Replace features x by sign(x) log(1 + |x|), which tames heavy tails."""
+        return replace(self, features=np.sign(self.features) * np.log1p(np.abs(self.features)))
 
     def scaled_per_query(self) -> RankingData:
         """Scale every feature to [0, 1] within each query (min-max); a feature constant there becomes 0."""
@@ -143,20 +140,17 @@ class RankingData:
             features[rows] /= span[query]
         return replace(self, features=features)
 
+    def require_ids(self) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+        """Return the ids of queries and documents, or raise if there are none."""
+        if self.query_ids is None or self.document_ids is None:
+            raise self._error("has no ids of queries and documents, and a log needs them.")
+        return self.query_ids, self.document_ids
+
     def require_labels(self) -> NDArray[np.float32]:
         """Return the labels, or raise if there are none."""
         if self.labels is None:
-            raise DataError("has no labels, and this needs them.", file=self.source)
+            raise self._error("has no labels, and this needs them.")
         return self.labels
-
-
-def flat_rows(offsets: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of the given queries' documents in the flat arrays, query after query."""
-    lengths = np.diff(offsets)[queries]
-    ends = np.cumsum(lengths)
-    within = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
-    rows: NDArray[np.int64] = np.repeat(offsets[:-1][queries], lengths) + within
-    return rows
 
 
 def content_hash(data: RankingData) -> str:
