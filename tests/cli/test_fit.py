@@ -249,8 +249,8 @@ def test_interrupted_and_gone_on_with(here: Path, call: Call, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "text"),
     [
-        (["--out", "."], 2, ". is there already, and is no model; name another folder."),
-        (["--out", "log.parquet"], 2, "log.parquet is there already, and is no model"),
+        (["--out", "."], 2, ". already exists and is not a model; name another folder."),
+        (["--out", "log.parquet"], 2, "log.parquet already exists and is not a model"),
         (["--out", "log.parquet/model"], 2, "log.parquet is a file; name a folder in a folder."),
         (["--missing", "zero"], 2, "--missing zero: must be error, or a number that stands for a missing value."),
         (["--column", "click"], 2, "--column click: write OURS=THEIRS, such as click=clicked."),

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from saferank.engine.ragged import ranks_by_score
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.lab.simulate import simulate
@@ -12,7 +13,6 @@ from saferank.plan.exploration_cost import exploration_cost
 from saferank.plan.mean_rank import mean_rank_scores
 from saferank.plan.randomisation import Temperature
 from saferank.plan.relevance_posterior import relevance_posterior
-from saferank.policy.serve import ranks_by_score
 from tests.plan.worlds import make_world
 
 

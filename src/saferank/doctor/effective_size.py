@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.bounds.differences import effective_number
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LogStatistics
@@ -63,8 +64,8 @@ def effective_size(
     ratio = np.divide(1.0, logged, out=np.zeros_like(logged), where=logged > 0)
     return EffectiveSize(
         clicks=int(statistics.clicks.sum()),
-        halfway_to_random=_kish(statistics.clicks, 0.5 + 0.5 * uniform * ratio),
-        by_clicks=_kish(statistics.clicks, sorted_by_clicks * ratio),
+        halfway_to_random=effective_number(statistics.clicks, 0.5 + 0.5 * uniform * ratio),
+        by_clicks=effective_number(statistics.clicks, sorted_by_clicks * ratio),
         provable_gain=None if held_out is None else _provable_gain(held_out, sorted_by_clicks * ratio),
     )
 
@@ -101,11 +102,6 @@ def _lower_relevance(
         evidence = statistics.clicks + trust
         lower = typical * (evidence - CAUTION * np.sqrt(evidence)) / (expected + trust)
     return lower
-
-
-def _kish(clicks: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
-    squares = float(clicks @ weight**2)
-    return float(clicks @ weight) ** 2 / squares if squares > 0 else 0.0
 
 
 def _provable_gain(patterns: ClickPatterns, weight: NDArray[np.float64]) -> float | None:

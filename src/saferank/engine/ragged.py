@@ -1,4 +1,4 @@
-"""Checks of ragged arrays, and threads over their queries."""
+"""Checks of ragged arrays, ranks within their queries, and threads over them."""
 
 from __future__ import annotations
 
@@ -44,6 +44,15 @@ def check_examination(examination: ArrayLike, dtype: Any) -> Array:
     if array.ndim != 1 or len(array) == 0 or not np.isfinite(array).all():
         raise UsageError("examination must be a list of at least one finite number, one a rank.")
     return array
+
+
+def ranks_by_score(scores: Array, offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the rank of each document within its query by descending score, from 1; ties keep their order."""
+    lengths = np.diff(offsets)
+    order = np.lexsort((-scores, np.repeat(np.arange(len(lengths)), lengths)))
+    rank = np.empty(len(scores), np.int32)
+    rank[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], lengths) + 1
+    return rank
 
 
 def core_count() -> int:

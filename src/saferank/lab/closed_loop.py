@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saferank.engine.bounds.differences import paired_differences
+from saferank.engine.bounds.differences import extreme_sums, paired_differences, second_moments
 from saferank.engine.bounds.one_look import one_look
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.click_patterns import ClickPatterns
@@ -75,7 +75,11 @@ def closed_loop(
         if certified:
             assert logs[2].rankings is not None
             patterns = ClickPatterns.of_rankings(logs[2].rankings, world.train.offsets)
-            differences = paired_differences(patterns, world.train.offsets, then, now, world.click_model.examination)
+            weights, offsets, examination = then / now - 1.0, world.train.offsets, world.click_model.examination
+            per_query = np.bincount(patterns.query, patterns.interactions, len(offsets) - 1).astype(np.float64)
+            moments = second_moments(weights, now, offsets, examination, per_query)
+            low, high = extreme_sums(weights, offsets, len(examination))
+            differences = paired_differences(patterns, weights, low=low, high=high, second_moment=moments)
             guess = differences.second_moment["paper"] / 4  # relevance is about a quarter
             lower = one_look(replace(differences, guess=guess), delta)
             verdict = decide(lower, np.inf, 0.0)

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 
+from saferank.engine.delta import checked_delta
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.objectives.exposure_crm import FLOOR, checked_delta
+from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.ranking_data import RankingData, content_hash

@@ -13,6 +13,7 @@ from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
+from saferank.engine.ragged import ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, flat_rows
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
@@ -26,7 +27,6 @@ from saferank.plan.randomisation import ByScore, NeighbourSwaps, Randomisation, 
 from saferank.plan.relevance_posterior import RelevancePosterior, relevance_posterior
 from saferank.plan.temperature_grid import moved_exposure, temperature_grid
 from saferank.plan.traffic_per_day import logged_days
-from saferank.policy.serve import ranks_by_score
 
 Floats = NDArray[np.float64]
 

@@ -8,9 +8,10 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.click_models.examination import examination_of_ranks
 from saferank.engine.plackett_luce import exposure, sample_rankings
 from saferank.engine.plackett_luce.sampling import NOTHING
-from saferank.policy.serve import ranks_by_score
+from saferank.engine.ragged import ranks_by_score
 
 Floats = NDArray[np.float64]
 Offsets = NDArray[np.int64]
@@ -116,11 +117,6 @@ class NeighbourSwaps:
             drawn[:, :, rank] = np.where(swapped, lower, upper)
             drawn[:, :, rank + 1] = np.where(swapped, upper, lower)
         return drawn
-
-
-def examination_of_ranks(rank: NDArray[np.int32], examination: Floats) -> Floats:
-    """Return the examination of each rank, counted from 1; 0 beyond the last one."""
-    return np.where(rank <= len(examination), examination[np.minimum(rank, len(examination)) - 1], 0.0)
 
 
 def capped_gaps(scores: Floats, offsets: Offsets) -> Floats:

@@ -128,10 +128,7 @@ def _deviations(part: HeldOut, placement: NDArray[np.float64], strata: NDArray[n
     inside = strata[part.stratum]
     if not inside.any():
         return 0.0
-    # how often anything stood at each rank of the stratum: lists may end early
-    filled = np.zeros((part.strata, part.shown.shape[1]), np.int64)
-    np.add.at(filled, part.stratum, part.shown)
-    listed = filled[part.stratum[inside]]
+    listed = part.listed[part.stratum[inside]]  # lists may end early
     chances = placement[part.pair[inside]]
     wanted, variance = chances * listed, chances * (1.0 - chances) * listed
     cells = variance >= LEAST_EXPECTED

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.plackett_luce import placement
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.policy.policy import Policy
-from saferank.policy.serve import ServeAs, ranks_by_score
+from saferank.policy.serve import ServeAs, served_placement
 
 Floats = NDArray[np.float64]
 BANDS = (("in half or more", 0.5), ("in 10% to 50%", 0.1), ("in 1% to 10%", 0.01), ("in less than 1%", 0.0))
@@ -98,17 +97,13 @@ def exposure_changes(
     """
     if log.cutoff != policy.cutoff:
         raise UsageError(f"the log is counted for {log.cutoff} ranks, but the model is for {policy.cutoff}.")
-    scores = policy.scores(data)
-    if serve_as == "sampled":
-        new = placement(scores, data.offsets, policy.cutoff).astype(np.float64)
-    else:
-        new = _one_hot(ranks_by_score(scores, data.offsets), policy.cutoff)
+    new = served_placement(policy.scores(data), data.offsets, policy.cutoff, serve_as)
     counts = log.statistics(PARTS, data)
     if counts.total_interactions == 0:
         raise DataError("has no interaction with the queries of these features.", file=log.source)
     old = None
     if logging_scores is not None:
-        old = placement(logging_scores, data.offsets, policy.cutoff).astype(np.float64)
+        old = served_placement(logging_scores, data.offsets, policy.cutoff, "sampled")
     return compare_placements(counts, new, policy.examination, data, old=old, most=most)
 
 
@@ -147,13 +142,6 @@ def compare_placements(
         gained=_documents(counts, rho_0, rho, data, most, sign=1.0),
         lost=_documents(counts, rho_0, rho, data, most, sign=-1.0),
     )
-
-
-def _one_hot(rank: NDArray[np.int32], cutoff: int) -> Floats:
-    chances = np.zeros((len(rank), cutoff))
-    shown = np.flatnonzero(rank <= cutoff)
-    chances[shown, rank[shown] - 1] = 1.0
-    return chances
 
 
 def _with_rest(chances: Floats) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import UsageError
+from saferank.engine.ragged import ranks_by_score
 
 Ties = Literal["average", "position"]
 
@@ -60,12 +61,12 @@ def tied_ranks(
     """
     if ties not in ("average", "position"):
         raise UsageError(f"ties={ties!r} is unknown; choose 'average' or 'position'.")
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    order = np.lexsort((-scores, query))  # stable: ties stay in the order given
-    rank = np.empty(len(scores), dtype=np.int64)
-    rank[order] = np.arange(len(scores)) - offsets[:-1][query] + 1
+    rank = ranks_by_score(scores, offsets).astype(np.int64)
     if ties == "position" or len(scores) == 0:
         return rank, rank
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.empty(len(scores), dtype=np.int64)
+    order[offsets[:-1][query] + rank - 1] = np.arange(len(scores))
     begins = np.ones(len(scores), dtype=np.bool_)
     begins[1:] = (np.diff(query) != 0) | (scores[order][1:] != scores[order][:-1])
     group = np.empty(len(scores), dtype=np.int64)

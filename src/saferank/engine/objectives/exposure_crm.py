@@ -6,6 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.click_models.examination import risk_constant
+from saferank.engine.delta import checked_delta
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
@@ -36,28 +38,13 @@ def exposure_crm(
     that is more than the true one, the risk is understated, so a guarantee needs a known rho_0 and floor = 0.
     """
     estimate = exposure_ips(log, logging_exposure, clip=clip)
-    scale = risk_constant(examination, log, bound) * (1.0 - checked_delta(delta)) / delta
+    if bound not in ("paper", "proven"):
+        raise UsageError(f"bound={bound!r} is unknown; choose 'paper' or 'proven'.")
+    constant = 1.0 if bound == "paper" else risk_constant(examination, np.diff(log.offsets))
+    scale = constant * (1.0 - checked_delta(delta)) / delta
     interactions = log.interactions / max(log.total_interactions, 1) ** 2
     per_document = np.repeat(scale * interactions, np.diff(log.offsets))
     raised = np.maximum(logging_exposure, floor)
     if raised.min(initial=1.0) <= 0:
         raise UsageError("some documents have no logging exposure at all; the divergence needs a floor above 0.")
     return replace(estimate, spread=per_document / raised)
-
-
-def risk_constant(examination: NDArray[np.float64], log: LogStatistics, bound: Bound) -> NDArray[np.float64]:
-    """Return c of each query: 1 ("paper"), or min(K, 1 + Z) with Z the query's own ("proven")."""
-    if bound == "paper":
-        return np.ones(log.queries)
-    if bound == "proven":
-        ranks = np.minimum(np.diff(log.offsets), len(examination))
-        total_examination = np.concatenate([[0.0], np.cumsum(examination)])[ranks]
-        return np.minimum(ranks, 1.0 + total_examination)
-    raise UsageError(f"bound={bound!r} is unknown; choose 'paper' or 'proven'.")
-
-
-def checked_delta(delta: float) -> float:
-    """Return delta, or raise unless it lies strictly between 0 and 1."""
-    if not 0 < delta < 1:
-        raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {delta}.")
-    return delta
