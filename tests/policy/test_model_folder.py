@@ -177,13 +177,14 @@ def test_a_broken_folder_is_refused(break_it: Callable[[Path], None], file: str,
 
 
 def test_a_wrong_tensor_is_named(tmp_path: Path) -> None:
-    make_policy().save(tmp_path)
-    rewrite(tmp_path, swap("layers.0.weight", "layers.2.weight"))
+    folder = tmp_path / "model"
+    make_policy().save(folder)
+    rewrite(folder, swap("layers.0.weight", "layers.2.weight"))
     with pytest.raises(DataError) as raised:
-        Policy.load(tmp_path)
+        Policy.load(folder)
     assert str(raised.value) == (
-        f"{tmp_path / 'weights.safetensors'}: tensor 'layers.0.weight' has shape (4, 5) of float32, but the scorer needs "
-        "(5, 3) of float32; copy the folder again, or fit anew."
+        f"{folder / 'weights.safetensors'}: tensor 'layers.0.weight' has shape (4, 5) of float32, but the scorer "
+        "needs (5, 3) of float32; copy the folder again, or fit anew."
     )
 
 

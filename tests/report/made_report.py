@@ -11,7 +11,7 @@ from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.report.report_page import Report
 from saferank.verdict.certificate import BoundRow, Certificate, CurveRow, Doubt, SegmentRow, Verdict
-from saferank.verdict.certify import EXAMINATION, STABLE
+from saferank.verdict.decision import EXAMINATION, STABLE
 from saferank.verdict.exposure_shift import Changes, exposure_changes
 from tests.doctor.logs import aggregated, random_interactions
 from tests.policy.made import EXAMINATION as CURVE

@@ -11,7 +11,7 @@ from saferank.engine.bounds.registry import BOUNDS
 from saferank.report.report_page import NOT_CERTIFIED, Report, report_page
 from saferank.report.verdict_sections import BREAKS
 from saferank.verdict.certificate import Needed, Verdict, confidence, meaning
-from saferank.verdict.certify import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
+from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
 from tests.report.made_report import (
     EVIL,
     LOOKS,

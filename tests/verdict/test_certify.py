@@ -15,8 +15,9 @@ from saferank.engine.bounds.registry import BOUNDS
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.verdict.certificate import Certificate, Needed, Verdict, meaning
-from saferank.verdict.certify import CertifySettings, certify, decide
+from saferank.verdict.certify import CertifySettings, certify
 from saferank.verdict.checks import Refused, check_features, check_untouched
+from saferank.verdict.decision import decide
 from saferank.verdict.new_ranker import NewRanker
 from tests.shops import (
     Bots,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from saferank.engine.errors import DataError
+
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -48,3 +50,15 @@ class FileFormat:
             told = f"has version {values.get('version')}, but this saferank reads {self.version}; {self.again}."
             raise DataError(told, file=file)
         return values
+
+    def read_as(self, file: Path, kind: type[Kind]) -> Kind:
+        """Return the file as this dataclass; a `DataError` if a field is missing or of another type."""
+        from pydantic import TypeAdapter, ValidationError
+
+        values = self.read(file)
+        try:
+            return TypeAdapter(kind).validate_python(values)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            field = ".".join(str(place) for place in wrong["loc"])
+            raise DataError(f"field {field}: {wrong['msg']}; {self.again}.", file=file) from error

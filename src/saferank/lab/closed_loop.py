@@ -21,7 +21,7 @@ from saferank.learning.learn_from_log import LearningSettings, LoggedParts, lear
 from saferank.learning.training_loop import TrainingSettings
 from saferank.policy.scorers import score
 from saferank.verdict.certificate import Verdict
-from saferank.verdict.certify import decide
+from saferank.verdict.decision import decide
 
 SHARES = (0.6, 0.2, 0.2)
 """Of a round's interactions: to train on, to choose the epoch by, to certify on."""

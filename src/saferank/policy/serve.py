@@ -65,7 +65,7 @@ def served_placement(
     """(document, rank): the chance that the document is shown there, served like this."""
     if serve_as == "sampled":
         return placement(scores, offsets, cutoff).astype(np.float64)
-    return (ranks_by_score(scores, offsets)[:, None] == np.arange(1, cutoff + 1)).astype(np.float64)
+    return np.equal(ranks_by_score(scores, offsets)[:, None], np.arange(1, cutoff + 1)).astype(np.float64)
 
 
 def check_serve_as(serve_as: str) -> None:

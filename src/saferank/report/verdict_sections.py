@@ -17,7 +17,7 @@ from saferank.report.report_charts import (
     watch_chart,
 )
 from saferank.verdict.certificate import Certificate, Verdict, confidence, meaning
-from saferank.verdict.certify import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
+from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
 
 LEVELS = {Verdict.DEPLOY: "good", Verdict.KEEP: "bad", Verdict.MORE_DATA: "caution"}
 SERVED = {"deterministic": "by score", "sampled": "as rankings drawn from the policy"}

@@ -70,7 +70,7 @@ def log_capitals(differences: Differences, mean: float, fractions: Floats) -> Fl
     """Return the logarithm of what each fraction's share of the capital has become against "the mean is `mean`"."""
     counts = differences.counts.astype(np.float64)  # a product of floats is many times as fast as one with integers
     with np.errstate(divide="ignore", over="ignore"):
-        each = np.log(np.full(len(fractions), 1.0 / len(FRACTIONS)))
+        each: Floats = np.log(np.full(len(fractions), 1.0 / len(FRACTIONS)))
         for start in range(0, len(differences.values), BLOCK):
             part = slice(start, start + BLOCK)
             expected = mean if differences.sizes is None else mean * differences.sizes[part]

@@ -8,10 +8,10 @@ import pytest
 
 from saferank.engine.errors import UsageError
 from saferank.logs.aggregated_log import AggregatedLog
-from saferank.verdict.certify import CertifySettings, certify
+from saferank.verdict.certify import CertifySettings, certify, take_look
 from saferank.verdict.checks import Refused
+from saferank.verdict.inputs import VerdictInputs, load_inputs
 from saferank.verdict.ledger import Ledger
-from saferank.verdict.take_look import VerdictInputs, load_candidate_inputs, take_look
 from tests.shops import Ranker, World, make_shop, noisy
 
 QUICK = CertifySettings(details=False)
@@ -33,7 +33,7 @@ def log(world: World) -> AggregatedLog:
 def inputs(world: World, log: AggregatedLog, new: Ranker) -> VerdictInputs:
     shop = world.shop
     ids = {"query_id": np.repeat(shop.query_ids, shop.documents), "document_id": shop.document_ids}
-    return load_candidate_inputs(ids | {"score": new.flat}, log)
+    return load_inputs(ids | {"score": new.flat}, log)
 
 
 def test_each_model_spends_less_and_the_same_one_what_it_did(world: World, log: AggregatedLog, tmp_path: Path) -> None:
