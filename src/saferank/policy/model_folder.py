@@ -94,27 +94,16 @@ def _read_file(file: Path, manifest: dict[str, Any]) -> bytes:
 
 
 def _load_weights(scorer: torch.nn.Module, text: bytes, file: Path) -> None:
-    """Load the weights, or raise unless every tensor has the name and the shape that the scorer needs."""
+    """Load the weights, or raise unless all tensors have the name, shape and type that the scorer needs."""
     try:
         found = tensors_of(text)
-    except SafetensorError as error:
-        raise DataError(f"cannot be read ({error}); {AGAIN}.", file=file) from error
-    wanted = scorer.state_dict()
-    if set(found) != set(wanted):
-        name = sorted(set(found) ^ set(wanted))[0]
-        message = f"has no tensor '{name}'" if name in wanted else f"has a tensor '{name}' that the scorer lacks"
-        raise DataError(f"{message}; {AGAIN}.", file=file)
-    for name, tensor in wanted.items():
-        if found[name].shape != tensor.shape or found[name].dtype != tensor.dtype:
-            message = f"tensor '{name}' has shape {_form(found[name])}, but the scorer needs {_form(tensor)}"
-            raise DataError(f"{message}; {AGAIN}.", file=file)
-        if not bool(torch.isfinite(found[name]).all()):
-            raise DataError(f"tensor '{name}' has a value that is not finite; fit anew.", file=file)
-    scorer.load_state_dict(found)
-
-
-def _form(tensor: torch.Tensor) -> str:
-    return f"{tuple(tensor.shape)} of {str(tensor.dtype).removeprefix('torch.')}"
+        scorer.load_state_dict(found)
+    except (SafetensorError, RuntimeError) as error:
+        raise DataError(f"does not fit the scorer ({' '.join(str(error).split())}); {AGAIN}.", file=file) from error
+    for name, tensor in found.items():
+        if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
+            message = f"tensor '{name}' has values that are not finite float32; {AGAIN}."
+            raise DataError(message, file=file)
 
 
 def _json_bytes(values: dict[str, Any]) -> bytes:

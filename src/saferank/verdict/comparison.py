@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from saferank.engine.bounds.differences import (
@@ -16,7 +17,10 @@ from saferank.engine.bounds.differences import (
     paired_differences,
     second_moments,
 )
-from saferank.verdict.held_out import HeldOut
+from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.policy.serve import served_placement
+from saferank.verdict.held_out import HeldOut, all_pairs, by_query, held_out
+from saferank.verdict.new_ranker import NewRanker
 from saferank.verdict.possible_drift import PossibleDrift
 
 Floats = NDArray[np.float64]
@@ -183,3 +187,37 @@ class Comparison:
     def of(self, patterns_chosen: NDArray[np.bool_]) -> Comparison:
         """Return the comparison on some of the interactions; logging exposure stays that of all of them."""
         return replace(self, part=replace(self.part, patterns=self.part.patterns.subset(patterns_chosen)))
+
+
+class Rankers:
+    """The new ranker and, if it is known, the one that made the log, on all pairs of either."""
+
+    def __init__(self, log: AggregatedLog, ranker: NewRanker, logging_scores: NDArray[np.float32] | None) -> None:
+        self.log, data, cutoff = log, ranker.data, log.cutoff
+        self.pairs = all_pairs(self.log, data)
+        query_ids = pa.array(data.query_ids, pa.string())
+        places = Places(self.pairs)
+        of_document = query_ids.take(pa.array(data.query_of_document))
+        rows = places.of_pairs(of_document, pa.array(data.document_ids, pa.string()))
+        self.listed = np.zeros(self.pairs.documents, np.bool_)
+        """Pair -> whether the new ranker can show it."""
+        self.listed[rows] = True
+        self.ranked = np.zeros(self.pairs.queries, np.bool_)
+        """Query -> whether the new ranker ranks it."""
+        self.ranked[places.of_queries(query_ids)] = True
+        self.placement = np.zeros((self.pairs.documents, cutoff))
+        self.placement[rows] = ranker.placement(cutoff)
+        self.logging_placement: Floats | None = None
+        if logging_scores is not None:
+            self.logging_placement = np.zeros_like(self.placement)
+            self.logging_placement[rows] = served_placement(logging_scores, data.offsets, cutoff, "sampled")
+
+    def compare(self, name: str, strata: NDArray[np.int64] | None, clip: float) -> Comparison:
+        """Return both rankers on one part of the log; where whole queries are held out, a query is the unit."""
+        part = held_out(self.log, (name,), self.pairs, strata=strata)
+        if by_query(self.log):
+            part = replace(part, patterns=replace(part.patterns, unit=part.query[part.patterns.query]))
+        most_reward = float((self.log.manifest.get("reward") or {}).get("most", 1.0))
+        return Comparison(
+            part, self.placement, self.ranked, self.pairs.offsets, self.logging_placement, clip, most_reward
+        )

@@ -19,9 +19,9 @@ Floats = NDArray[np.float64]
 CURVE_SHARE = 0.2
 """Share of delta that is spent on the curve where it is estimated."""
 RANGE = 0.2
-"""A given curve is taken to the powers 1 - RANGE to 1 + RANGE: so much steeper or flatter it may really be."""
+"""A given curve is raised to the powers 1 - RANGE and 1 + RANGE, to allow for a flatter and a steeper one."""
 OTHER_POWERS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
-"""Powers of the curve for which the certificate says what the verdict would be."""
+"""Powers of the curve for which the certificate reports what the verdict would be."""
 STEP = 1e-3
 """In log examination, for the derivative of the estimate."""
 
@@ -98,10 +98,9 @@ def curves_for(
 ) -> Curves:
     """Return what the verdict has to hold for, from counts that are not held out and the curve that was given, if any.
 
-    Raises `Refused` if the log contradicts the given curve; and if neither the log tells the curve nor the caller
-    trusts the one given. `within`: the counts' queries are queries
-    within stretches of time. `fixed`: the curve must not depend on the log, which may grow between looks.
-    `strict`: an estimate that is too wide to check a curve by does not count.
+    Raises `Refused` if the log contradicts the given curve, and if the curve can neither be estimated from the log nor
+    is trusted. `within`: the counts' queries are queries within stretches of time. `fixed`: the curve must not depend
+    on the log, which may grow between looks. `strict`: an estimate too wide to check a curve by does not count.
     """
     if counts.cutoff == 1:
         return Curves(ONE_RANK, np.ones(1))

@@ -7,22 +7,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from saferank import __version__
 from saferank.engine.bounds.registry import BOUNDS, check_bound
 from saferank.engine.errors import DataError, UsageError
-from saferank.logs.aggregated_log import PARTS, AggregatedLog, Places
-from saferank.policy.serve import served_placement
+from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.verdict.certificate import Certificate, Verdict
 from saferank.verdict.checks import Refused, check_cutoff, check_features, check_known_ranker, check_ranked
-from saferank.verdict.comparison import Comparison
-from saferank.verdict.curves import UNCHECKED, Curves, curves_for
+from saferank.verdict.comparison import Comparison, Rankers
+from saferank.verdict.curves import UNCHECKED, curves_for
 from saferank.verdict.details import with_details
-from saferank.verdict.held_out import all_pairs, held_out
+from saferank.verdict.held_out import by_query, held_out
 from saferank.verdict.inputs import VerdictInputs
-from saferank.verdict.judge import DEFAULT_WEIGHT, Judge, Rehearsal, rehearse
+from saferank.verdict.judge import DEFAULT_WEIGHT, Judge, prepare_judge
 from saferank.verdict.log_doubts import LogDoubts, log_doubts
 from saferank.verdict.needed import needed_to_decide
 from saferank.verdict.possible_drift import possible_drift
@@ -85,25 +83,24 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     _check_call(inputs, settings)
     check_cutoff(log.manifest)
     doubts = log_doubts(log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit)
-    rankers = _Rankers(inputs)
-    way = _best_way(rankers, settings, doubts, inputs.examination)
-    test, curves, limits = way.test, way.curves, way.rehearsal.limits
+    rankers = Rankers(log, ranker, inputs.logging_scores)
+    judge, by_period, seen_queries = _best_judge(rankers, settings, doubts, inputs.examination)
+    test, curves, limit = judge.comparison, judge.curves, judge.limits[0]
+    known = rankers.logging_placement is not None
     if rankers.logging_placement is not None:
-        by_period = held_out(log, ("certify",), rankers.pairs, strata=np.arange(max(len(log.periods), 1)))
-        check_known_ranker(by_period, rankers.logging_placement, log.periods, log.source)
+        daily = held_out(log, ("certify",), rankers.pairs, strata=np.arange(max(len(log.periods), 1)))
+        check_known_ranker(daily, rankers.logging_placement, log.periods, log.source)
     missing = _missing(test, rankers, curves.curve)
     check_ranked(missing["interactions"], source=log.source)
     if ranker.complete:
         check_features(missing["clicks"], missing["exposure"], source=log.source)
 
-    judge = Judge(test, curves, limits, way.rehearsal.guesses, settings.bound)
     delta = settings.delta * settings.spent
     lower, worst = judge.lower(delta)
     upper = judge.upper(delta)
     verdict = decide(lower, upper, settings.tolerance)
-    differences = test.differences(curves.curve, limits[0])
-    worth = test.effective_clicks(curves.curve, limits[0])
-    relevance = KNOWN if rankers.logging_placement is not None else STABLE if way.strata is None else WITHIN
+    differences = test.differences(curves.curve, limit)
+    worth = test.effective_clicks(curves.curve, limit)
     certificate = Certificate(
         verdict=verdict,
         improvement=differences.mean,
@@ -117,8 +114,8 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
         serve_as=ranker.serve_as,
         interactions=differences.interactions,
         click_rate=float(test.part.rewards.sum()) / differences.interactions,
-        logging_exposure="counted" if rankers.logging_placement is None else "known",
-        strata="query" if way.strata is None else "query and period",
+        logging_exposure="known" if known else "counted",
+        strata="query and period" if by_period else "query",
         examination={
             "kind": curves.kind,
             "unchecked": curves.kind == UNCHECKED,
@@ -131,24 +128,24 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
         covers=_covers(log),
         low=differences.low,
         high=differences.high,
-        most_weight=limits[0],
+        most_weight=limit,
         standard_error=differences.standard_error,
-        drift_allowance=test.allowance(curves.curve, limits[0]),
+        drift_allowance=test.allowance(curves.curve, limit),
         needed=needed_to_decide(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
-        unit="query" if _by_query(log) else log.manifest.get("unit"),
+        unit="query" if by_query(log) else log.manifest.get("unit"),
         reward=(log.manifest.get("reward") or {}).get("column"),
         doubts=doubts.doubts,
         assumptions=(
             *BOUNDS[settings.bound].assumptions,
             GIVEN if curves.kind == UNCHECKED else EXAMINATION,
-            relevance,
+            KNOWN if known else WITHIN if by_period else STABLE,
         ),
-        warnings=tuple(_warnings(settings, way, worth, missing, complete=ranker.complete)),
+        warnings=tuple(_warnings(judge, worth, missing, complete=ranker.complete)),
         inputs={"model": ranker.description, "log": log.manifest},
         saferank=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    return with_details(certificate, judge, way.seen_queries) if settings.details else certificate
+    return with_details(certificate, judge, seen_queries) if settings.details else certificate
 
 
 def _check_call(inputs: VerdictInputs, settings: CertifySettings) -> None:
@@ -160,81 +157,38 @@ def _check_call(inputs: VerdictInputs, settings: CertifySettings) -> None:
                 "cutoff."
             )
     unit = log.manifest.get("unit")
-    if _by_query(log) and unit is not None:
+    if by_query(log) and unit is not None:
         raise UsageError(f"the log is split by query and has units ({unit}) that span queries; leave one of them out.")
-    if (unit is not None or _by_query(log)) and not BOUNDS[settings.bound].units:
+    if (unit is not None or by_query(log)) and not BOUNDS[settings.bound].units:
         raise UsageError(f"the bound '{settings.bound}' cannot take units; choose one-look or betting.")
 
 
-class _Rankers:
-    """The new ranker and, if it is known, the one that made the log, on all pairs of either."""
+def _best_judge(
+    rankers: Rankers, settings: CertifySettings, doubts: LogDoubts, examination: Floats | None
+) -> tuple[Judge, bool, NDArray[np.int64]]:
+    """Return the judge that expects the higher lower bound, whether it compares by period, and the training queries.
 
-    def __init__(self, inputs: VerdictInputs) -> None:
-        self.log, data, cutoff = inputs.log, inputs.ranker.data, inputs.log.cutoff
-        self.pairs = all_pairs(self.log, data)
-        query_ids = pa.array(data.query_ids, pa.string())
-        places = Places(self.pairs)
-        of_document = query_ids.take(pa.array(data.query_of_document))
-        rows = places.of_pairs(of_document, pa.array(data.document_ids, pa.string()))
-        self.listed = np.zeros(self.pairs.documents, np.bool_)
-        """Pair -> whether the new ranker can show it."""
-        self.listed[rows] = True
-        self.ranked = np.zeros(self.pairs.queries, np.bool_)
-        """Query -> whether the new ranker ranks it."""
-        self.ranked[places.of_queries(query_ids)] = True
-        self.placement = np.zeros((self.pairs.documents, cutoff))
-        self.placement[rows] = inputs.ranker.placement(cutoff)
-        self.logging_placement: Floats | None = None
-        if inputs.logging_scores is not None:
-            self.logging_placement = np.zeros_like(self.placement)
-            self.logging_placement[rows] = served_placement(inputs.logging_scores, data.offsets, cutoff, "sampled")
-
-    def compare(self, name: str, strata: NDArray[np.int64] | None, clip: float) -> Comparison:
-        """Return both rankers on one part of the log; where whole queries are held out, a query is the unit."""
-        part = held_out(self.log, (name,), self.pairs, strata=strata)
-        if _by_query(self.log):
-            part = replace(part, patterns=replace(part.patterns, unit=part.query[part.patterns.query]))
-        most_reward = float((self.log.manifest.get("reward") or {}).get("most", 1.0))
-        return Comparison(
-            part, self.placement, self.ranked, self.pairs.offsets, self.logging_placement, clip, most_reward
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Way:
-    """One way to compare the rankers: what counts as a stratum, and what the other parts of the log say for it."""
-
-    test: Comparison
-    curves: Curves
-    rehearsal: Rehearsal
-    strata: NDArray[np.int64] | None
-    seen_queries: NDArray[np.int64]
-    """Queries in the parts that are used in training."""
-
-
-def _best_way(rankers: _Rankers, settings: CertifySettings, doubts: LogDoubts, examination: Floats | None) -> _Way:
-    """Return the way to compare that promises the narrower bound on the validation part.
-
-    If the ranker never changed, or is known, there is one: all interactions of a query together. If it changed, they
-    are separated by the stretches of time in which it did not; or, where no drift of demand was found, taken together
+    If the ranker never changed, or is known, all interactions of a query are taken together. If it changed, they are
+    separated by the stretches of time in which it did not; or, where no drift of demand was found, taken together
     with an allowance for what may have been missed.
     """
     log, pairs = rankers.log, rankers.pairs
     any_time = BOUNDS[settings.bound].any_time
+    # with an any-time bound the log may grow between looks, and the limit must not depend on it
+    limit = (settings.most_weight or DEFAULT_WEIGHT) if any_time else settings.most_weight
 
-    def way(strata: NDArray[np.int64] | None, *, allow: bool = False) -> _Way:
+    def judge(strata: NDArray[np.int64] | None, *, allow: bool = False) -> tuple[Judge, bool, NDArray[np.int64]]:
+        by_period = strata is not None
         learning = held_out(log, LEARNING_PARTS, pairs, strata=strata)
         if learning.cells == 0:
             message = "the parts 'train' and 'validation' are empty, and the examination of ranks comes from them."
             raise DataError(f"{message} Choose another split, such as 20/20/60.", file=log.source)
-        within = strata is not None
         curves = curves_for(
-            learning.statistics(), examination, trust=settings.trust_examination, within=within, fixed=any_time,
-            strict=within and doubts.may_drift, source=log.source,
+            learning.statistics(), examination, trust=settings.trust_examination, within=by_period, fixed=any_time,
+            strict=by_period and doubts.may_drift, source=log.source,
         )  # fmt: skip
         validation, test = (rankers.compare(name, strata, settings.clip) for name in ("validation", "certify"))
-        interactions = test.part.patterns.total_interactions
-        if interactions == 0:
+        if test.part.patterns.total_interactions == 0:
             message = "the part 'certify' of the log has no interaction; log more, or choose another split."
             raise DataError(message, file=log.source)
         if allow:
@@ -242,25 +196,23 @@ def _best_way(rankers: _Rankers, settings: CertifySettings, doubts: LogDoubts, e
             drift = possible_drift(whole, part, curves.curve, pairs.documents)
             validation, test = replace(validation, drift=drift), replace(test, drift=drift)
             curves = curves.with_powers(drift.at_most)
-        # with an any-time bound the log may grow between looks, and the limit must not depend on it
-        limit = (settings.most_weight or DEFAULT_WEIGHT) if any_time else settings.most_weight
         delta = settings.delta * settings.spent
-        rehearsal = rehearse(validation, curves.curve, interactions, delta, most_weight=limit)
-        return _Way(test, curves, rehearsal, strata, np.unique(learning.query))
+        found = prepare_judge(validation, test, curves, settings.bound, delta, most_weight=limit)
+        return found, by_period, np.unique(learning.query)
 
     if doubts.stretches is None:
-        return way(None)
+        return judge(None)
     if doubts.may_drift:
-        return way(doubts.stretches)
-    together = way(None, allow=True)
+        return judge(doubts.stretches)
+    together = judge(None, allow=True)
     try:
-        apart = way(doubts.stretches)
+        apart = judge(doubts.stretches)
     except Refused:  # within a stretch, rankings do not vary enough to estimate the curve
         return together
-    return max(apart, together, key=lambda one: one.rehearsal.lower)
+    return max(apart, together, key=lambda one: one[0].expected_lower)
 
 
-def _missing(test: Comparison, rankers: _Rankers, curve: Floats) -> dict[str, float]:
+def _missing(test: Comparison, rankers: Rankers, curve: Floats) -> dict[str, float]:
     """Return the shares of the held-out part that the new ranker cannot show, or does not rank."""
     part = test.part
     lacking = ~rankers.listed[part.pair] & rankers.ranked[part.query][part.stratum]
@@ -273,34 +225,27 @@ def _missing(test: Comparison, rankers: _Rankers, curve: Floats) -> dict[str, fl
     }
 
 
-def _by_query(log: AggregatedLog) -> bool:
-    """Whether whole queries are held out: then a query is the unit, and the promise is about new ones."""
-    return (log.manifest.get("split") or {}).get("by") == "query"
-
-
 def _covers(log: AggregatedLog) -> str:
     period = log.manifest.get("period")
     when = "" if period is None else f", in the time of the log ({str(period[0])[:16]} to {str(period[1])[:16]})"
     which = "the queries of the log, as often as they were issued in the held-out part"
-    if _by_query(log):
+    if by_query(log):
         which = "queries like those of the log, new ones included"
     return f"{which}, at ranks 1 to {log.cutoff}{when}"
 
 
-def _warnings(
-    settings: CertifySettings, way: _Way, worth: float, missing: dict[str, float], *, complete: bool
-) -> list[str]:
+def _warnings(judge: Judge, worth: float, missing: dict[str, float], *, complete: bool) -> list[str]:
     found = []
-    if way.curves.kind == UNCHECKED:
+    if judge.curves.kind == UNCHECKED:
         found.append("the examination curve was given and trusted: this log cannot check it.")
-    if way.test.drift is not None:
+    if (drift := judge.comparison.drift) is not None:
         found.append(
             "the ranker changed while the log was written. No drift of demand was found; the bounds allow for what the "
-            f"log cannot exclude (relevance that varies by up to {way.test.drift.at_most:.0%} over time). Rankings "
-            "drawn at random within the day would need no allowance."
+            f"log cannot exclude (relevance that varies by up to {drift.at_most:.0%} over time). Rankings drawn at "
+            "random within the day would need no allowance."
         )
-    if not BOUNDS[settings.bound].guarantee:
-        found.append(f"the bound '{settings.bound}' promises nothing for a given number of interactions.")
+    if not BOUNDS[judge.bound].guarantee:
+        found.append(f"the bound '{judge.bound}' promises nothing for a given number of interactions.")
     if worth < FEW_CLICKS:
         found.append(f"after weighting, the held-out clicks are worth only {worth:.0f}: log more.")
     if missing["clicks"] > 0 or missing["exposure"] > 0:

@@ -1,4 +1,4 @@
-"""What the new policy changes for users: exposure moved from where to where, and where most."""
+"""What the new policy changes for users: from which documents to which exposure moves, and where most."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, served_placement
 
 Floats = NDArray[np.float64]
-BANDS = (("in half or more", 0.5), ("in 10% to 50%", 0.1), ("in 1% to 10%", 0.01), ("in less than 1%", 0.0))
-"""Documents by the share of their query's impressions that showed them: name, and the least share."""
-NEVER = "never"
+BANDS = ("in half or more", "in 10% to 50%", "in 1% to 10%", "in less than 1%", "never")
+"""Documents by the share of their query's impressions that showed them."""
+EDGES = (0.01, 0.1, 0.5)
 STEPS = 10
-"""Steps in which the queries are counted by how much of their exposure moves."""
+"""Bins in which queries are counted by how much of their exposure moves."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class QueryChange:
     moved: float
     """Share of its exposure."""
     top_before: str
-    """The document that was looked at most."""
+    """The document with the most exposure."""
     top_after: str
 
 
@@ -59,14 +59,14 @@ class DocumentChange:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """The new policy beside the log, interactions weighing alike."""
+    """The new policy compared with the log; each interaction has the same weight."""
 
     moves: Floats
-    """(rank in the log, new rank): documents per interaction that stand here in the log and there under the new policy,
-    the two rankings drawn independently. The last row is what the log did not show, the last column what the new
+    """(rank in the log, new rank): documents per interaction that are here in the log and there under the new policy, the
+    two rankings being drawn independently. The last row is what the log did not show, the last column what the new
     policy does not show."""
     logging: Literal["counted", "known"]
-    """Whether what the log shows is counted, or the chances under the scores by which its rankings were drawn."""
+    """Whether what the log shows is counted, or computed from the scores by which its rankings were drawn."""
     moved: float
     """Share of all exposure that goes to other documents."""
     spread: Floats
@@ -77,7 +77,7 @@ class Changes:
     """The same for two impressions of the log: what a policy that changes nothing would have."""
     bands: tuple[Band, ...]
     queries: tuple[QueryChange, ...]
-    """Those that change most, the number of their interactions considered."""
+    """Those with the most exposure moved, over all their interactions."""
     gained: tuple[DocumentChange, ...]
     lost: tuple[DocumentChange, ...]
 
@@ -151,15 +151,12 @@ def _with_rest(chances: Floats) -> Floats:
 
 def _bands(shown: Floats, issued: NDArray[np.bool_], logging: Floats, new: Floats) -> tuple[Band, ...]:
     """Split the candidates of issued queries by how often they were shown; exposure as shares of all exposure."""
-    inside = {NEVER: issued & (shown == 0.0)}
-    left = issued & (shown > 0.0)
-    for name, least in BANDS:
-        inside[name] = left & (shown >= least)
-        left = left & ~inside[name]
+    band = np.where(shown > 0.0, len(EDGES) - np.digitize(shown, EDGES), len(BANDS) - 1)
     before, after = (exposure / max(float(exposure.sum()), 1e-300) for exposure in (logging, new))
+    rows = [np.flatnonzero(issued & (band == place)) for place in range(len(BANDS))]
     return tuple(
-        Band(name, int(inside[name].sum()), float(before[inside[name]].sum()), float(after[inside[name]].sum()))
-        for name in (*(name for name, _ in BANDS), NEVER)
+        Band(name, len(inside), float(before[inside].sum()), float(after[inside].sum()))
+        for name, inside in zip(BANDS, rows, strict=True)
     )
 
 

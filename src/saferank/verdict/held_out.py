@@ -91,6 +91,11 @@ class HeldOut:
         return LogStatistics(self.offsets, self.interactions[self.seen], self.shown, self.clicked)
 
 
+def by_query(log: AggregatedLog) -> bool:
+    """Whether whole queries are held out: then a query is the unit, and the promise is about new ones."""
+    return (log.manifest.get("split") or {}).get("by") == "query"
+
+
 def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:
     """Return the queries and documents that the log shows or `data` has, sorted, without features."""
     assert data.query_ids is not None
