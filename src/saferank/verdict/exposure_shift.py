@@ -62,8 +62,8 @@ class Changes:
     """The new policy compared with the log; each interaction has the same weight."""
 
     moves: Floats
-    """(rank in the log, new rank): documents per interaction that are here in the log and there under the new policy, the
-    two rankings being drawn independently. The last row is what the log did not show, the last column what the new
+    """(rank in the log, new rank): documents per interaction that are here in the log and there under the new policy,
+    the two rankings being drawn independently. The last row is what the log did not show, the last column what the new
     policy does not show."""
     logging: Literal["counted", "known"]
     """Whether what the log shows is counted, or computed from the scores by which its rankings were drawn."""
