@@ -269,6 +269,28 @@ def test_a_ranker_that_follows_demand_is_refused_and_known_scores_are_not() -> N
     assert certificate.lower < drawn.improvement(new) < certificate.upper
 
 
+def test_a_ranker_that_changed_once_is_compared_by_period_where_that_is_narrower(shop: Shop) -> None:
+    """Either way is valid; with rankings drawn, comparing by period needs no allowance for drift."""
+    rng = np.random.default_rng(3)
+    world = World(shop, changed_once(shop, noisy(shop, rng), noisy(shop, rng), 4))
+    new = noisy(shop, np.random.default_rng(2), noise=0.3, sampled=False)
+    certificate = judge(shop, draw(world, 5_000), new)
+    assert (certificate.strata, certificate.drift_allowance) == ("query and period", 0.0)
+    assert certificate.lower < world.improvement(new) < certificate.upper
+
+
+def test_a_ranker_that_changes_every_night_costs_an_allowance_for_drift() -> None:
+    """Within a day it never varies, so that days have to be taken together."""
+    rng = np.random.default_rng(3)
+    shop = make_shop(np.random.default_rng(1), queries=30, documents=8, cutoff=4, days=10)
+    world, new = World(shop, nightly(shop, rng)), noisy(shop, rng, sampled=False)
+    certificate = judge(shop, draw(world, 12_000), new)
+    assert certificate.strata == "query"
+    assert 0.01 < certificate.drift_allowance < 0.1
+    assert len(certificate.warnings) == 1
+    assert certificate.lower < world.improvement(new) < certificate.upper
+
+
 def test_with_rankings_drawn_within_the_day_clicks_are_compared_within_it() -> None:
     rng = np.random.default_rng(9)
     shop = make_shop(rng, queries=10, documents=5, cutoff=3, days=4, drift=0.6)

@@ -84,8 +84,8 @@ def test_exposure_moved_by_query(policy: Policy, data: RankingData, changes: Cha
         assert found[0].top_before == max(old, key=lambda d: old[d])
         assert found[0].top_after == new[0]
     assert changes.moved == pytest.approx(moved / total)
-    np.testing.assert_allclose(changes.spread, spread)
-    assert changes.spread.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(changes.interactions_by_moved, spread)
+    assert changes.interactions_by_moved.sum() == pytest.approx(1.0)
 
 
 def test_most_changed_come_first(changes: Changes) -> None:

@@ -218,8 +218,11 @@ def moved_chart(changes: Changes) -> str:
     """How many interactions see how much of their exposure move."""
     import altair as alt
 
-    steps = len(changes.spread)
-    rows = [{"from": k / steps, "to": (k + 1) / steps, "share": float(s)} for k, s in enumerate(changes.spread)]
+    steps = len(changes.interactions_by_moved)
+    rows = [
+        {"from": k / steps, "to": (k + 1) / steps, "share": float(s)}
+        for k, s in enumerate(changes.interactions_by_moved)
+    ]
     chart = (
         alt.Chart(_data(rows))
         .mark_bar(color=BLUE, binSpacing=2)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.engine.ragged import ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
@@ -69,7 +70,7 @@ class Changes:
     """Whether what the log shows is counted, or computed from the scores by which its rankings were drawn."""
     moved: float
     """Share of all exposure that goes to other documents."""
-    spread: Floats
+    interactions_by_moved: Floats
     """Share of the interactions whose query has 0 to 10%, 10 to 20%, .. of its exposure moved."""
     top_stays: float
     """Chance that the new policy's rank 1 is that of an impression of the log."""
@@ -117,9 +118,11 @@ def compare_placements(
     most: int = 10,
 ) -> Changes:
     """Compare the log's frequencies, or its chances `old`, with the chances `new` (document, rank) of the policy."""
-    offsets, query = counts.offsets, counts.query_of_document
-    weight = counts.interactions / counts.total_interactions
-    issued = counts.interactions[query]
+    assert data.query_ids is not None
+    assert data.document_ids is not None
+    query_ids, document_ids = data.query_ids, data.document_ids
+    offsets, query, interactions = counts.offsets, counts.query_of_document, counts.interactions
+    weight, issued = interactions / counts.total_interactions, interactions[query]
     counted = np.divide(counts.shown, issued[:, None], out=np.zeros(counts.shown.shape), where=issued[:, None] > 0)
     before = counted if old is None else old
     moves = _with_rest(before).T @ (_with_rest(new) * weight[query][:, None])
@@ -130,17 +133,44 @@ def compare_placements(
     share = np.divide(moved, total, out=np.zeros(len(total)), where=total > 0)
     step = np.minimum((share * STEPS + 1e-9).astype(np.int64), STEPS - 1)
     top = before[:, 0] * weight[query]
+    top_before, top_after = (np.flatnonzero(ranks_by_score(exposed, offsets) == 1) for exposed in (rho_0, rho))
+
+    def most_changed(change: Floats) -> NDArray[np.int64]:
+        order = np.argsort(-change, kind="stable")[:most]
+        return order[change[order] > 0.0]
+
+    def documents(sign: float) -> tuple[DocumentChange, ...]:
+        return tuple(
+            DocumentChange(
+                query=str(query_ids[query[row]]),
+                document=str(document_ids[row]),
+                interactions=int(issued[row]),
+                logging=float(rho_0[row]),
+                new=float(rho[row]),
+            )
+            for row in most_changed(sign * (rho - rho_0) * issued)
+        )
+
     return Changes(
         moves=moves,
         logging="counted" if old is None else "known",
         moved=float(moved @ weight) / max(float(total @ weight), 1e-300),
-        spread=np.bincount(step, weight, STEPS).astype(np.float64),
+        interactions_by_moved=np.bincount(step, weight, STEPS).astype(np.float64),
         top_stays=float(top @ new[:, 0]),
         top_stays_in_log=float(top @ before[:, 0]),
         bands=_bands(counted.sum(axis=1), issued > 0, rho_0 * weight[query], rho * weight[query]),
-        queries=_queries(counts, share, rho_0, rho, data, most),
-        gained=_documents(counts, rho_0, rho, data, most, sign=1.0),
-        lost=_documents(counts, rho_0, rho, data, most, sign=-1.0),
+        queries=tuple(
+            QueryChange(
+                query=str(query_ids[one]),
+                interactions=int(interactions[one]),
+                moved=float(share[one]),
+                top_before=str(document_ids[top_before[one]]),
+                top_after=str(document_ids[top_after[one]]),
+            )
+            for one in most_changed(share * interactions)
+        ),
+        gained=documents(1.0),
+        lost=documents(-1.0),
     )
 
 
@@ -158,43 +188,3 @@ def _bands(shown: Floats, issued: NDArray[np.bool_], logging: Floats, new: Float
         Band(name, len(inside), float(before[inside].sum()), float(after[inside].sum()))
         for name, inside in zip(BANDS, rows, strict=True)
     )
-
-
-def _queries(
-    counts: LogStatistics, moved: Floats, rho_0: Floats, rho: Floats, data: RankingData, most: int
-) -> tuple[QueryChange, ...]:
-    ids, documents = _ids(data)
-    found = []
-    for query in np.argsort(-moved * counts.interactions, kind="stable")[:most]:
-        rows = slice(counts.offsets[query], counts.offsets[query + 1])
-        if moved[query] * counts.interactions[query] <= 0.0:
-            break
-        before, after = (str(documents[rows][exposure[rows].argmax()]) for exposure in (rho_0, rho))
-        number = int(counts.interactions[query])
-        found.append(QueryChange(str(ids[query]), number, float(moved[query]), before, after))
-    return tuple(found)
-
-
-def _documents(
-    counts: LogStatistics, rho_0: Floats, rho: Floats, data: RankingData, most: int, *, sign: float
-) -> tuple[DocumentChange, ...]:
-    ids, documents = _ids(data)
-    query = counts.query_of_document
-    gain = sign * (rho - rho_0) * counts.interactions[query]
-    return tuple(
-        DocumentChange(
-            query=str(ids[query[row]]),
-            document=str(documents[row]),
-            interactions=int(counts.interactions[query[row]]),
-            logging=float(rho_0[row]),
-            new=float(rho[row]),
-        )
-        for row in np.argsort(-gain, kind="stable")[:most]
-        if gain[row] > 0.0
-    )
-
-
-def _ids(data: RankingData) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    if data.query_ids is None or data.document_ids is None:
-        raise DataError("has no ids of queries and documents, and a log needs them.", file=data.source)
-    return data.query_ids, data.document_ids
