@@ -30,8 +30,8 @@ from rich.table import Table
 
 from saferank.datasets.dataset import load_dataset
 from saferank.engine.bounds.betting import condense
-from saferank.engine.bounds.differences import Differences, paired_differences
-from saferank.engine.bounds.one_look import is_above
+from saferank.engine.bounds.differences import Differences
+from saferank.engine.bounds.one_look import in_random_order, rules_out
 from saferank.engine.bounds.registry import BOUNDS
 from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.engine.plackett_luce import exposure
@@ -295,7 +295,7 @@ def _worlds_table(
 
 def says_deploy(name: str, differences: Differences) -> bool:
     if name == "one-look":
-        return is_above(differences, 0.0, DELTA)
+        return rules_out(differences, in_random_order(differences), 0.0, DELTA)
     return BOUNDS[name].lower(differences, DELTA) > 0.0
 
 
@@ -385,7 +385,7 @@ def _first(
 ) -> str:  # fmt: skip
     raised = np.maximum(old, new / limit)
     examination = PositionBasedModel().examination
-    population = condense(paired_differences(patterns, data.offsets, new, raised, examination))
+    population = condense(worlds.known_differences(patterns, data.offsets, new, raised, examination))
     if factor < 1.0:  # what the limit leaves out might all be clicked
         rest = float((new - np.minimum(new / old, limit) * old).sum()) / data.queries
         population = population.negated()
@@ -423,7 +423,7 @@ def show_cost(console: Console, largest: int) -> None:
             query, np.arange(size + 1), query * 100 + rng.integers(0, 100, size), np.full(size, 10**8 // size)
         )
         begin = time.perf_counter()
-        differences = paired_differences(patterns, offsets, new, old, np.ones(5) / 5)
+        differences = worlds.known_differences(patterns, offsets, new, old, np.ones(5) / 5)
         times = [time.perf_counter() - begin]
         for bound in BOUNDS.values():
             begin = time.perf_counter()

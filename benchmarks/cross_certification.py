@@ -72,7 +72,7 @@ class Part:
         ratio = np.divide(exposure * asked, examined, out=np.ones_like(examined), where=examined > 0)
         weights = np.minimum(ratio, limit) - 1.0
         offsets = np.arange(0, len(weights) + 1, self.shop.documents)
-        low = float(extreme_sums(weights, offsets, self.shop.cutoff).min())
+        low, _ = extreme_sums(weights, offsets, self.shop.cutoff)
         return (weights[self.rows] * self.clicks).sum(axis=1), min(low, -1e-9)
 
     def rehearsed(self, exposure: Floats, interactions: int) -> tuple[float, float, float]:
@@ -119,7 +119,8 @@ def _exposure(shop: Shop, scores: Floats) -> Floats:
 
 def above_zero(terms: Floats, low: float, guess: float) -> bool:
     values, counts = np.unique(terms, return_counts=True)
-    return one_look.is_above(Differences(values, counts, low, float(values[-1]), guess=guess), 0.0, DELTA)
+    differences = Differences(values, counts, low, float(values[-1]), guess=guess)
+    return one_look.rules_out(differences, one_look.in_random_order(differences), 0.0, DELTA)
 
 
 def one_split(log: Part, learn: Learner, shares: tuple[float, ...]) -> Floats | None:

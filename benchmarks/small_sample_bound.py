@@ -27,8 +27,8 @@ from rich.table import Table
 
 from saferank.datasets.dataset import load_dataset
 from saferank.engine.bounds.betting import condense
-from saferank.engine.bounds.differences import Differences, difference_weights, paired_differences
-from saferank.engine.bounds.one_look import is_above
+from saferank.engine.bounds.differences import Differences
+from saferank.engine.bounds.one_look import in_random_order, rules_out
 from saferank.engine.bounds.registry import student_t
 from saferank.engine.jit import jit
 from saferank.engine.plackett_luce import exposure
@@ -39,6 +39,7 @@ from saferank.verdict.judge import WEIGHTS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.certify import DELTA, shifted_policy
+from tests.engine.bounds.worlds import known_differences
 
 Floats = NDArray[np.float64]
 SAMPLES, LIMITS = 500, (20.0, 50.0, 100.0)
@@ -169,9 +170,9 @@ class Setting:
         self.terms, self.population = {}, {}
         for limit in sorted({*LIMITS, *WEIGHTS, *FINER}):
             raised = np.maximum(old, new / limit)
-            self.terms[limit] = patterns.sums(difference_weights(new, raised))
+            self.terms[limit] = patterns.sums(new / raised - 1.0)
             if limit in LIMITS or limit in WEIGHTS:
-                found = paired_differences(patterns, data.offsets, new, raised, examination)
+                found = known_differences(patterns, data.offsets, new, raised, examination)
                 self.low = found.low
                 self.population[limit] = condense(found)
 
@@ -189,7 +190,10 @@ class Setting:
                 guess = float(self.terms[limit][validation].var())
                 values, counts = np.unique(self.terms[limit][held_out], return_counts=True)
                 terms = Differences(values, counts, self.low, float(values[-1]), guess=guess)
-                for bound, decided in (("one-look", is_above(terms, 0.0, DELTA)), ("t", student_t(terms, DELTA) > 0.0)):
+                for bound, decided in (
+                    ("one-look", rules_out(terms, in_random_order(terms), 0.0, DELTA)),
+                    ("t", student_t(terms, DELTA) > 0.0),
+                ):
                     key = f"{bound}, {name}"
                     count[key] = count.get(key, 0.0) + decided / logs
         return count

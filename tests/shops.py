@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.plackett_luce import placement
+from saferank.engine.ragged import ranks_by_score
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
-from saferank.policy.serve import ranks_by_score
 from tests.shop_log import DAY, ShopLog
 
 Array = NDArray[np.float64]

@@ -25,8 +25,7 @@ from saferank.logs.aggregated_log import AggregatedLog
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.verdict.certificate import Certificate
-from saferank.verdict.certify import CertifySettings
-from saferank.verdict.take_look import load_model_inputs, take_look
+from saferank.verdict.certify import CertifySettings, certify
 
 DEFAULTS = FitSettings()
 
@@ -219,15 +218,15 @@ class SafeRanker:
         `tolerance`, `bound`, `trust_examination`, ... `ledger` is the file in which looks at this log are kept, beside
         the log by default; an `AggregatedLog` has none unless it is named.
         """
-        from saferank.verdict.ledger import ledger_path
-
-        inputs = load_model_inputs(
-            self.policy, log, features, serve_as=serve_as, logging_scores=self.logging_scores or "none"
+        return certify(
+            self.policy,
+            log,
+            CertifySettings(**settings),
+            features=features,
+            serve_as=serve_as,
+            logging_scores=self.logging_scores or "none",
+            ledger=ledger,
         )
-        book = None if ledger is None else Path(ledger)
-        if book is None and not isinstance(log, AggregatedLog):
-            book = ledger_path(str(log))
-        return take_look(inputs, CertifySettings(**settings), book)
 
     def save(self, folder: str | Path) -> None:
         """Write the policy as a folder, whole or not at all."""

@@ -232,12 +232,12 @@ def test_interrupted_it_leaves_nothing_behind(here: Path, call: Call, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "text"),
     [
-        (["--out", "."], 2, ". is there already, and is no model; name another folder."),
-        (["--out", "log.parquet"], 2, "log.parquet is there already, and is no model"),
+        (["--out", "."], 2, ". already exists and is not a model; name another folder."),
+        (["--out", "log.parquet"], 2, "log.parquet already exists and is not a model"),
         (["--out", "log.parquet/model"], 2, "log.parquet is a file; name a folder in a folder."),
         (["--missing", "zero"], 2, "--missing zero: must be error, or a number that stands for a missing value."),
         (["--column", "click"], 2, "--column click: write OURS=THEIRS, such as click=clicked."),
-        (["--delta", "1"], 2, "delta is the chance that the bound may fail, between 0 and 1; got 1.0."),
+        (["--delta", "1"], 2, "delta is the chance that the bound may fail, below 1 and at least 1e-09; got 1.0."),
         (["--learning-rate", "0"], 2, "learning rate 0: must be above 0, and at most 10."),
         (["--examination", "1,0.5", "--cutoff", "3"], 2, "is for 2 ranks, but the cutoff is 3: leave it out."),
         (["--features", "nowhere.parquet"], 1, "nowhere.parquet: there is no such file or folder; check the path."),

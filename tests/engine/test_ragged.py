@@ -41,5 +41,5 @@ def test_queries_by_index_and_by_mask() -> None:
 
 
 def test_total_examination_stops_with_the_list_and_with_the_ranks() -> None:
-    total = total_examination(np.array([0, 1, 2, 3, 9]), np.array([1.0, 0.5, 0.25]))
+    total = total_examination(np.array([1.0, 0.5, 0.25]), np.array([0, 1, 2, 3, 9]))
     assert total.tolist() == [0.0, 1.0, 1.0 + 0.5, 1.0 + 0.5 + 0.25, 1.0 + 0.5 + 0.25]

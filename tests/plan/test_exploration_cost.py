@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from saferank.engine.ragged import ranks_by_score
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.lab.simulate import simulate
 from saferank.plan.exploration_cost import exploration_cost, relevance_posterior
 from saferank.plan.make_plan import mean_rank_scores
 from saferank.plan.randomisation import Temperature
-from saferank.policy.serve import ranks_by_score
 from tests.plan.worlds import make_world
 
 

@@ -35,7 +35,7 @@ def make_data(lengths: tuple[int, ...] = (4, 1, 7, 2), seed: int = 0) -> Ranking
 
 
 def write_features(path: Path, data: RankingData, **more: object) -> None:
-    """Write raw features as Parquet, one row a pair."""
+    """Write raw features as Parquet, one row per pair."""
     assert data.query_ids is not None
     assert data.feature_names is not None
     ids = {"query_id": data.query_ids[data.query_of_document], "document_id": data.document_ids}

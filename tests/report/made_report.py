@@ -13,7 +13,7 @@ from saferank.plan.plan import GAINS, Need, Plan, Way
 from saferank.plan.randomisation import Kind
 from saferank.report.report_page import Report
 from saferank.verdict.certificate import BoundRow, Certificate, CurveRow, Doubt, SegmentRow, Verdict
-from saferank.verdict.certify import EXAMINATION, STABLE
+from saferank.verdict.decision import EXAMINATION, STABLE
 from saferank.verdict.exposure_shift import Changes, exposure_changes
 from tests.doctor.logs import aggregated, random_interactions
 from tests.policy.made import EXAMINATION as CURVE

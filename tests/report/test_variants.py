@@ -16,7 +16,7 @@ from saferank.report.plan_page import plan_page
 from saferank.report.report_page import BROKEN_BY, TITLES, report_page
 from saferank.report.reproduction_page import reproduction_page
 from saferank.verdict.certificate import Verdict, confidence, meaning
-from saferank.verdict.certify import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
+from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
 from tests.doctor.logs import aggregated
 from tests.lab.made_up import made_up
 from tests.report.made_report import LOOKS, full_report, made_certificate, made_changes, made_health, made_plan

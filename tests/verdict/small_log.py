@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
@@ -66,9 +65,3 @@ def linear_policy(good: float, noise: float, manifest: dict[str, object] | None 
         next(scorer.parameters()).copy_(torch.tensor([[good, noise]]))
     schema = FeatureSchema(("good", "noise"), log1p=False, scaling="none", missing="error")
     return Policy(kind, scorer, schema, EXAMINATION, manifest or {})
-
-
-def with_segment(table: pa.Table) -> pa.Table:
-    """Add a column that tells apart the first half of the queries."""
-    half = [int(query[1:]) < QUERIES // 2 for query in table["query_id"].to_pylist()]
-    return table.append_column("device", pa.array(["phone" if first else "desk" for first in half]))

@@ -114,7 +114,7 @@ def test_the_mean_is_that_of_a_plain_loop(
     differences = got.differences(curve, NO_LIMIT)
     assert differences.mean == pytest.approx(got.mean(curve, NO_LIMIT), abs=1e-12)
     assert (differences.interactions, differences.low) == (400, -2.0)
-    assert differences.low <= differences.values.min() <= differences.values.max() <= differences.high
+    assert differences.low <= differences.values.min() <= differences.values.max() <= differences.high < 100.0
 
 
 def test_a_document_that_is_not_listed_counts_against_and_a_query_not_ranked_counts_nothing(
@@ -199,7 +199,7 @@ def off(values: Array, truth: float) -> float:
 @pytest.mark.parametrize("known", [False, True])
 def test_over_logs_the_mean_is_the_improvement(world: World, new: Ranker, known: bool) -> None:
     steady = replace(world, shop=replace(world.shop, relevance=np.repeat(world.shop.relevance[:1], 3, axis=0)))
-    found = estimates(steady, new, 300, 300, NO_LIMIT, known=known)
+    found = estimates(steady, new, 120, 300, NO_LIMIT, known=known)
     assert abs(off(found[:, 0], steady.improvement(new))) < 5.0
 
 
@@ -210,10 +210,10 @@ def test_by_period_a_ranker_that_follows_demand_does_no_harm() -> None:
     world = World(shop, Ranker(shop.relevance))
     new = noisy(shop, rng, sampled=False)
     truth = world.improvement(new)
-    apart = estimates(world, new, 200, 300, NO_LIMIT, by_period=True)
-    together = estimates(world, new, 200, 300, NO_LIMIT)
+    apart = estimates(world, new, 80, 300, NO_LIMIT, by_period=True)
+    together = estimates(world, new, 80, 300, NO_LIMIT)
     assert abs(off(apart[:, 0], truth)) < 5.0
-    assert abs(off(together[:, 0], truth)) > 10.0
+    assert abs(off(together[:, 0], truth)) > 7.0
 
 
 def test_with_the_rest_it_is_an_upper_bound_and_without_it_a_lower_one() -> None:
@@ -223,6 +223,6 @@ def test_with_the_rest_it_is_an_upper_bound_and_without_it_a_lower_one() -> None
     world = World(shop, noisy(shop, rng, sampled=False))
     new = noisy(shop, rng, noise=2.0, sampled=True)
     truth = world.improvement(new)
-    found = estimates(world, new, 100, 300, 1.5)
+    found = estimates(world, new, 60, 300, 1.5)
     assert off(found[:, 0], truth) < -5.0
     assert off(found.sum(axis=1), truth) > 5.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from saferank.engine.errors import DataError
-from saferank.verdict.ledger import Ledger, Look, ledger_path, make_look
+from saferank.verdict.ledger import Ledger, Look, ledger_path
 
 MANIFEST: dict[str, Any] = {
     "source": "log.parquet",
@@ -20,14 +20,14 @@ LATER = MANIFEST | {"period": ["2026-01-08T00:00:00", "2026-01-15T23:00:00"]}
 
 
 def look(model: str, manifest: dict[str, Any] = MANIFEST) -> Look:
-    return make_look(
+    return Look.now(
         model, manifest, delta=0.05, spent=0.025, interactions=9, improvement=0.1, lower=0.0, upper=0.2,
         verdict="DEPLOY",
     )  # fmt: skip
 
 
 def test_models_one_after_the_other_get_shares_that_add_up_to_one() -> None:
-    book, shares = Ledger(), []
+    book, shares = Ledger(()), []
     for number in range(1, 4):
         share, place = book.share(f"model {number}", MANIFEST)
         assert place == number
@@ -38,21 +38,21 @@ def test_models_one_after_the_other_get_shares_that_add_up_to_one() -> None:
 
 
 def test_the_same_model_on_the_same_data_is_the_same_look() -> None:
-    book = Ledger().with_look(look("a")).with_look(look("b"))
+    book = Ledger(()).with_look(look("a")).with_look(look("b"))
     assert book.with_look(look("a")) == book
     assert book.share("a", MANIFEST) == (1 / 2, 1)
     assert book.share("b", MANIFEST) == (1 / 6, 2)
 
 
 def test_a_grown_log_is_a_new_look_unless_the_bound_holds_at_any_time() -> None:
-    book = Ledger().with_look(look("a"))
+    book = Ledger(()).with_look(look("a"))
     assert book.share("a", GROWN) == (1 / 6, 2)
     assert book.share("a", GROWN, any_time=True) == (1 / 2, 1)
     assert book.share("b", GROWN, any_time=True) == (1 / 6, 2)
 
 
 def test_data_of_another_time_is_fresh() -> None:
-    book = Ledger().with_look(look("a"))
+    book = Ledger(()).with_look(look("a"))
     assert book.share("a", LATER) == (1 / 2, 1)
     assert book.on(LATER) == ()
     both = book.with_look(look("b", LATER))
@@ -61,7 +61,7 @@ def test_data_of_another_time_is_fresh() -> None:
 
 def test_without_times_files_tell_and_without_files_all_may_be_the_same() -> None:
     untimed = MANIFEST | {"period": None}
-    book = Ledger().with_look(look("a", untimed))
+    book = Ledger(()).with_look(look("a", untimed))
     other = untimed | {"source": "other.parquet", "files": [{"sha256": "2"}]}
     assert book.share("b", other) == (1 / 2, 1)
     assert book.share("b", other | {"files": [{"sha256": "1"}]}) == (1 / 6, 2)  # a copy
@@ -71,8 +71,8 @@ def test_without_times_files_tell_and_without_files_all_may_be_the_same() -> Non
 
 def test_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "log.ledger.json"
-    assert Ledger.read(path) == Ledger()
-    book = Ledger().with_look(look("a")).with_look(replace(look("b"), period=None))
+    assert Ledger.read(path) == Ledger(())
+    book = Ledger(()).with_look(look("a")).with_look(replace(look("b"), period=None))
     book.write(path)
     assert Ledger.read(path) == book
 

@@ -28,7 +28,7 @@ from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
     from saferank.verdict.certificate import Certificate, SegmentRow
-    from saferank.verdict.take_look import VerdictInputs
+    from saferank.verdict.inputs import VerdictInputs
 
 COLOURS = {"DEPLOY": "bold green", "KEEP": "bold red", "MORE DATA": "bold yellow"}
 GROWTH = 1.25
@@ -143,9 +143,9 @@ def certify(
     from saferank.logs.split import parse_split
     from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS
     from saferank.policy.policy import Policy
-    from saferank.verdict.certify import CertifySettings
+    from saferank.verdict.certify import CertifySettings, take_look
+    from saferank.verdict.inputs import load_inputs
     from saferank.verdict.ledger import ledger_path
-    from saferank.verdict.take_look import LogOptions, load_candidate_inputs, load_model_inputs, take_look
 
     if candidate is not None:
         if log is not None or features is not None or logging_scores is not None:
@@ -173,23 +173,15 @@ def certify(
         raise UsageError(f"--out and --ledger are both {out}; name two files.")
     check_not_read(book, [*read, Path(log)])
     console, status = Console(), Console(stderr=True)
-    options = LogOptions(
-        parse_columns(column), layout, on_bad_rows, segment, unit, reward, reward_most,
-        None if split is None and split_by is None else parse_split(split or "60/20/20", by=split_by or "hash"), cutoff,
-    )  # fmt: skip
-    policy = None if candidate is not None else Policy.load(Path(model))
+    parts = None if split is None and split_by is None else parse_split(split or "60/20/20", by=split_by or "hash")
+    ranker = Policy.load(Path(model)) if candidate is None else candidate
 
     def load() -> VerdictInputs:
         with status.status("Reading") as now:
-            if policy is None:
-                assert candidate is not None
-                return load_candidate_inputs(
-                    candidate, log, serve_as=serve_as, examination=examination, options=options, progress=now.update
-                )
-            assert features is not None
-            return load_model_inputs(
-                policy, log, features, serve_as=serve_as, logging_scores=logging_scores, examination=examination,
-                options=options, part=part, progress=now.update,
+            return load_inputs(
+                ranker, log, features, serve_as=serve_as, logging_scores=logging_scores, examination=examination,
+                part=part, progress=now.update, columns=parse_columns(column), layout=layout, on_bad_rows=on_bad_rows,
+                segment=segment, unit=unit, reward=reward, reward_most=reward_most, split=parts, cutoff=cutoff,
             )  # fmt: skip
 
     def judge(inputs: VerdictInputs) -> Certificate:

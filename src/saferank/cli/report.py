@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -150,23 +150,23 @@ def _gather(
     from saferank.doctor.diagnosis import diagnose
     from saferank.report.report_page import Report
     from saferank.verdict.exposure_shift import exposure_changes
-    from saferank.verdict.take_look import LogOptions, load_model_inputs, read_log
+    from saferank.verdict.inputs import load_inputs, read_log
 
     name = model.resolve().name
     if log is None:
         return Report(name, policy.manifest, certificate)
-    options = LogOptions(parse_columns(column), layout, on_bad_rows)
+    options: dict[str, Any] = {"columns": parse_columns(column), "layout": layout, "on_bad_rows": on_bad_rows}
     with status.status(f"Reading {log}") as now:
         data, changes = None, None
         if features is None:
-            aggregated = read_log(log, options, policy)
+            aggregated = read_log(log, policy, **options)
         else:
             served: Literal["deterministic", "sampled"] = "deterministic"
             if certificate is not None and certificate.serve_as == "sampled":
                 served = "sampled"
-            inputs = load_model_inputs(
-                policy, log, features, serve_as=served, logging_scores=logging_scores, options=options, part=part,
-                progress=now.update,
+            inputs = load_inputs(
+                policy, log, features, serve_as=served, logging_scores=logging_scores, part=part, progress=now.update,
+                **options,
             )  # fmt: skip
             aggregated, data = inputs.log, inputs.ranker.data
             now.update("Comparing rankings")

@@ -199,20 +199,25 @@ def _season(counts: PeriodCounts, cell: Integers, rate: Floats) -> Floats:
     return trust * variance * np.divide(rate, 1.0 - rate, out=np.zeros_like(rate), where=rate < 1.0)
 
 
-def _relative_change(counts: PeriodCounts) -> float:
-    """Estimate the deviation of relative click-through by moments, from pairs of clicks in the same period.
+def excess_pairs(cell: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64]) -> tuple[float, float]:
+    """Return how many more pairs of clicks on a cell fall into the same period than expected, relatively; and the
+    expected number, from pairs of clicks in different periods. One entry per cell and period.
 
-    E[c (c - 1)] = n (n - 1) rate^2 (1 + deviation^2) in a period, against the same of two different periods.
+    In a period, E[c (c - 1)] = n (n - 1) rate^2 (1 + deviation^2), the deviation of click-through over periods being
+    relative to its mean: the excess estimates its square. 0 if no cell was shown twice in a period and in several.
     """
-    cell = _cells(counts)
-    n, c = counts.shown.astype(np.float64), counts.clicked.astype(np.float64)
-    both, pairs = np.bincount(cell, c * (c - 1)), np.bincount(cell, n * (n - 1))
+    n, c = shown.astype(np.float64), clicked.astype(np.float64)
+    same_n, same_c = np.bincount(cell, n * (n - 1.0)), np.bincount(cell, c * (c - 1.0))
     all_n, all_c = np.bincount(cell, n), np.bincount(cell, c)
-    other_both = all_c**2 - np.bincount(cell, c * c)
-    other_pairs = all_n**2 - np.bincount(cell, n * n)
-    usable = (pairs > 0) & (other_pairs > 0)
-    expected = float((pairs[usable] * other_both[usable] / other_pairs[usable]).sum())
-    return math.sqrt(max(float(both[usable].sum()) / expected - 1.0, 0.0)) if expected > 0 else 0.0
+    other_n, other_c = all_n**2 - np.bincount(cell, n * n), all_c**2 - np.bincount(cell, c * c)
+    usable = (same_n > 0) & (other_n > 0)
+    expected = float((same_n[usable] * other_c[usable] / other_n[usable]).sum())
+    return (float(same_c[usable].sum()) / expected - 1.0 if expected > 0 else 0.0), expected
+
+
+def _relative_change(counts: PeriodCounts) -> float:
+    """Estimate the deviation of click-through over periods, relative to its mean."""
+    return math.sqrt(max(excess_pairs(_cells(counts), counts.shown, counts.clicked)[0], 0.0))
 
 
 def _ranker_test(counts: PeriodCounts) -> tuple[Tables, Floats, float]:

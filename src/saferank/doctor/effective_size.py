@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.bounds.differences import Differences
+from saferank.engine.bounds.differences import Differences, effective_number
 from saferank.engine.click_models.examination import total_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
 from saferank.engine.types.click_patterns import ClickPatterns
@@ -60,14 +60,14 @@ def effective_size(
     logged = estimated_logging_exposure(statistics, examination)
     lengths = np.diff(statistics.offsets)
     candidates = lengths if candidates is None else np.maximum(candidates, lengths)
-    uniform = (total_examination(candidates, examination) / candidates)[statistics.query_of_document]
+    uniform = (total_examination(examination, candidates) / candidates)[statistics.query_of_document]
     # A document examined with chance 0 has no weight; it was not clicked either, unless the curve is wrong.
     ratio = np.divide(1.0, logged, out=np.zeros_like(logged), where=logged > 0)
     by_clicks = exposure_by_clicks(statistics, logged, examination) * ratio
     return EffectiveSize(
         clicks=int(statistics.clicks.sum()),
-        halfway_to_random=_kish(statistics.clicks, 0.5 + 0.5 * uniform * ratio),
-        by_clicks=_kish(statistics.clicks, by_clicks),
+        halfway_to_random=effective_number(statistics.clicks, 0.5 + 0.5 * uniform * ratio),
+        by_clicks=effective_number(statistics.clicks, by_clicks),
         provable_gain=None if held_out is None else _provable_gain(held_out, by_clicks),
     )
 
@@ -95,11 +95,6 @@ def exposure_by_clicks(statistics: LogStatistics, logged: Floats, examination: F
     shown = rank < statistics.cutoff
     exposure[order[shown]] = examination[rank[shown]]
     return exposure
-
-
-def _kish(clicks: NDArray[np.int64], weight: Floats) -> float:
-    squares = float(clicks @ weight**2)
-    return float(clicks @ weight) ** 2 / squares if squares > 0 else 0.0
 
 
 def _provable_gain(patterns: ClickPatterns, weight: Floats) -> float | None:

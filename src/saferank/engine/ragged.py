@@ -91,6 +91,15 @@ def check_examination(examination: ArrayLike, dtype: Any) -> Array:
     return array
 
 
+def ranks_by_score(scores: Array, offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the rank of each document within its query by descending score, from 1; ties keep their order."""
+    lengths = np.diff(offsets)
+    order = np.lexsort((-scores, np.repeat(np.arange(len(lengths)), lengths)))
+    rank = np.empty(len(scores), np.int32)
+    rank[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], lengths) + 1
+    return rank
+
+
 def core_count() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

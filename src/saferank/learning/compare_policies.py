@@ -49,7 +49,7 @@ def compare(
         log, logging_exposure, part.examination, delta=part.risk.delta, constant=part.risk.constant, floor=0.0
     )
     issued = log.interactions[log.query_of_document] / log.total_interactions
-    total = total_examination(np.diff(log.offsets), part.examination)[log.query_of_document]
+    total = total_examination(part.examination, np.diff(log.offsets))[log.query_of_document]
     ratio = exposure / np.where(total > 0, total, np.inf) / logging_exposure
     seen = issued * exposure
     sums = objective.sums(exposure)

@@ -14,7 +14,7 @@ from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
-from saferank.engine.ragged import flat_rows
+from saferank.engine.ragged import flat_rows, ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
@@ -31,7 +31,6 @@ from saferank.plan.randomisation import (
     moved_exposure,
     temperature_grid,
 )
-from saferank.policy.serve import ranks_by_score
 
 Floats = NDArray[np.float64]
 

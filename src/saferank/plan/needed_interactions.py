@@ -80,7 +80,7 @@ class Traffic:
         lengths = np.diff(self.offsets)
         largest = np.maximum.reduceat(self.relevance, self.offsets[:-1])
         constant: Floats = np.minimum(
-            np.minimum(lengths, len(self.examination)), 1.0 + total_examination(lengths, self.examination) * largest
+            np.minimum(lengths, len(self.examination)), 1.0 + total_examination(self.examination, lengths) * largest
         )
         return constant
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.plackett_luce import exposure, sample_rankings
 from saferank.engine.plackett_luce.sampling import NOTHING
-from saferank.policy.serve import ranks_by_score
+from saferank.engine.ragged import ranks_by_score
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""A policy as a folder: weights, feature schema, manifest. Data, never code: nothing in it is run when it is read."""
+"""A policy as a folder of weights, feature schema and manifest: data only, nothing in it is executed on reading."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMAT = FileFormat("saferank-model", 1, "fit", AGAIN)
 
 
 def write_policy(policy: Policy, folder: Path) -> None:
-    """Write the folder, whole or not at all; one that holds a model already is replaced."""
+    """Write the folder, atomically; a model that is already there is replaced."""
     check_model_folder(folder)
     weights = {name: tensor.contiguous() for name, tensor in policy.scorer.state_dict().items()}
     files = {WEIGHTS: bytes_of(weights), SCHEMA: _json_bytes(policy.schema.as_json())}
@@ -52,7 +52,7 @@ def read_policy(folder: Path) -> Policy:
     try:
         schema = FeatureSchema.from_json(json.loads(schema_text))
     except ValueError as error:
-        raise DataError(f"is no feature schema ({error}); {AGAIN}.", file=folder / SCHEMA) from error
+        raise DataError(f"is not a feature schema ({error}); {AGAIN}.", file=folder / SCHEMA) from error
     try:
         described = manifest["scorer"]
         kind = ScorerKind(described["name"], {**described["settings"]})
@@ -71,9 +71,9 @@ def is_model(folder: Path) -> bool:
 
 
 def check_model_folder(folder: Path) -> None:
-    """Raise if a model must not be written there: what is there already is none, or its parent is no folder."""
+    """Raise if a model must not be written there: something else is there already, or the parent is not a folder."""
     if folder.exists() and not is_model(folder):
-        raise UsageError(f"{folder} is there already, and is no model; name another folder.")
+        raise UsageError(f"{folder} already exists and is not a model; name another folder.")
     check_parents(folder, "folder")
 
 
@@ -81,38 +81,29 @@ def _read_file(file: Path, manifest: dict[str, Any]) -> bytes:
     try:
         text = file.read_bytes()
     except FileNotFoundError as error:
-        raise DataError(f"there is no such file, and a model has one; {AGAIN}.", file=file) from error
+        raise DataError(f"is missing from the model; {AGAIN}.", file=file) from error
     try:
         wanted = manifest["files"][file.name]["sha256"]
     except (KeyError, TypeError) as error:
         raise DataError(f"has no hash of {file.name}; {AGAIN}.", file=file.parent / MANIFEST) from error
     if _sha256(text) != wanted:
-        raise DataError(f"is not the file that the manifest tells of: cut short, or changed; {AGAIN}.", file=file)
+        raise DataError(
+            f"is not the file that the manifest describes: it was truncated or changed; {AGAIN}.", file=file
+        )
     return text
 
 
 def _load_weights(scorer: torch.nn.Module, text: bytes, file: Path) -> None:
-    """Fill the scorer, if every tensor has the name and the shape that it must have."""
+    """Load the weights, or raise unless all tensors have the name, shape and type that the scorer needs."""
     try:
         found = tensors_of(text)
-    except SafetensorError as error:
-        raise DataError(f"cannot be read ({error}); {AGAIN}.", file=file) from error
-    wanted = scorer.state_dict()
-    if set(found) != set(wanted):
-        name = sorted(set(found) ^ set(wanted))[0]
-        message = f"has no tensor '{name}'" if name in wanted else f"has a tensor '{name}' that the scorer lacks"
-        raise DataError(f"{message}; {AGAIN}.", file=file)
-    for name, tensor in wanted.items():
-        if found[name].shape != tensor.shape or found[name].dtype != tensor.dtype:
-            message = f"tensor '{name}' has shape {_form(found[name])}, but the scorer needs {_form(tensor)}"
-            raise DataError(f"{message}; {AGAIN}.", file=file)
-        if not bool(torch.isfinite(found[name]).all()):
-            raise DataError(f"tensor '{name}' has a value that is not finite; fit anew.", file=file)
-    scorer.load_state_dict(found)
-
-
-def _form(tensor: torch.Tensor) -> str:
-    return f"{tuple(tensor.shape)} of {str(tensor.dtype).removeprefix('torch.')}"
+        scorer.load_state_dict(found)
+    except (SafetensorError, RuntimeError) as error:
+        raise DataError(f"does not fit the scorer ({' '.join(str(error).split())}); {AGAIN}.", file=file) from error
+    for name, tensor in found.items():
+        if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
+            message = f"tensor '{name}' has values that are not finite float32; {AGAIN}."
+            raise DataError(message, file=file)
 
 
 def _json_bytes(values: dict[str, Any]) -> bytes:

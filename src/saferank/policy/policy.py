@@ -20,7 +20,7 @@ from saferank.policy.scorers import make_scorer, score
 
 @dataclass(frozen=True)
 class ScorerKind:
-    """How to build the scorer whose weights are kept: its name, and what sizes it has beside the features."""
+    """How to build the scorer that the weights belong to: its name, and its settings other than the features."""
 
     name: str = "mlp"
     settings: dict[str, Any] = field(default_factory=dict)
@@ -32,19 +32,19 @@ class ScorerKind:
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """A Plackett-Luce policy over the scores of a scorer, and the examination of the ranks that it was made for."""
+    """A Plackett-Luce policy over the scores of a scorer, with the examination of the ranks that it was learned for."""
 
     kind: ScorerKind
     scorer: torch.nn.Module
     schema: FeatureSchema
     examination: NDArray[np.float64]
     manifest: dict[str, Any] = field(default_factory=dict)
-    """How it came to be: inputs, settings, what was seen in training. Must go into JSON."""
+    """How it was made: inputs, settings, what training reported. Must be valid JSON."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "examination", np.ascontiguousarray(self.examination, np.float64))
         if self.examination.ndim != 1 or len(self.examination) == 0:
-            raise UsageError(f"examination of shape {self.examination.shape}: must be one number a rank.")
+            raise UsageError(f"examination of shape {self.examination.shape}: must be one number per rank.")
 
     @property
     def cutoff(self) -> int:
@@ -66,7 +66,7 @@ class Policy:
         return exposure(self.scores(data, ignore=ignore), data.offsets, self.examination).astype(np.float64)
 
     def save(self, folder: str | Path) -> None:
-        """Write the policy as a folder, whole or not at all; a policy that is there already is replaced."""
+        """Write the policy as a folder, atomically; a policy that is already there is replaced."""
         from saferank.policy.model_folder import write_policy
 
         write_policy(self, Path(folder))

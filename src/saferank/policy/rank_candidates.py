@@ -1,4 +1,4 @@
-"""Candidates ranked as a stream, block by block, into a Parquet or CSV file."""
+"""Candidates ranked as a stream, block by block, and written to a Parquet or CSV file."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def rank_candidates(
 ) -> Iterator[pa.Table]:
     """Yield a table for each block of queries, its rows in the order of the candidates; see `serve` for the columns.
 
-    `log_probability`, of the ranks that are shown, is there if rankings are drawn, and the same in all rows of a
-    query. The same `seed` draws the same rankings, in whatever blocks; without one they are drawn afresh. `cutoff`:
-    show fewer ranks than the policy was made for.
+    `log_probability`, of the ranks that are shown, is a column if rankings are drawn; it is the same in all rows of a
+    query. The same `seed` draws the same rankings, whatever the blocks; without one they are drawn afresh. `cutoff`:
+    show fewer ranks than the policy was learned for.
     """
     examination = shown_examination(policy.examination, cutoff)
     schema = output_schema(serve_as)
@@ -48,7 +48,7 @@ def rank_candidates(
     for data in candidates:
         served = serve(policy.scores(data, ignore=ignore), data.offsets, examination, serve_as=serve_as, rng=rng)
         if data.query_ids is None or data.document_ids is None:
-            raise DataError("has no ids of queries and documents; name them.", file=data.source)
+            raise DataError("has no ids of queries and documents; add them.", file=data.source)
         query_ids = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
         columns = [query_ids, pa.array(data.document_ids, pa.string()), served.scores, served.rank, served.exposure]
         if served.log_probability is not None:
@@ -62,7 +62,7 @@ def output_schema(serve_as: ServeAs) -> pa.Schema:
 
 
 def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> int:
-    """Write the tables one after the other, whole or not at all, as the name's end says; return the number of rows."""
+    """Write the tables one after the other, atomically, in the format of the suffix; return the number of rows."""
     check_output(out)
     rows = 0
     with whole_file(out) as unfinished, WRITERS[out.suffix](unfinished, schema) as writer:
@@ -75,7 +75,7 @@ def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> in
 def check_output(out: Path) -> None:
     """Raise if a ranking cannot be written there."""
     if out.suffix not in WRITERS:
-        raise UsageError(f"{out}: must end in {' or '.join(WRITERS)}, which says what to write.")
+        raise UsageError(f"{out}: must end in {' or '.join(WRITERS)}, which decides the format.")
     if out.is_dir():
         raise UsageError(f"{out} is a folder; name a file.")
     check_parents(out)

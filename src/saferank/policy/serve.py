@@ -1,4 +1,4 @@
-"""What a policy shows: ranks, and how much each document is looked at, as it is served."""
+"""What a policy shows: ranks, and the exposure of each document, by the way it is served."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saferank.engine.click_models.examination import examination_of_ranks
 from saferank.engine.errors import UsageError
-from saferank.engine.plackett_luce import exposure, log_probability
+from saferank.engine.plackett_luce import exposure, log_probability, placement
+from saferank.engine.ragged import ranks_by_score
 
 ServeAs = Literal["deterministic", "sampled"]
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """One value a document, but for `log_probability`, which is one a query."""
+    """One value per document, except for `log_probability`, which has one per query."""
 
     scores: NDArray[np.float32]
     rank: NDArray[np.int32]
-    """1 for the document to show first. All documents have one, those beyond the ranks that are shown too."""
+    """1 for the document to show first. Documents beyond the ranks that are shown have one too."""
     exposure: NDArray[np.float64]
     """Expected examination of the document, served like this: the propensity that the next log needs."""
     log_probability: NDArray[np.float64] | None = None
-    """Of the ranks that are shown; None if they are not drawn by chance."""
+    """Of the ranks that are shown; None if rankings are not drawn at random."""
 
 
 def serve(
@@ -35,62 +37,41 @@ def serve(
     serve_as: ServeAs = "deterministic",
     rng: np.random.Generator | None = None,
 ) -> Served:
-    """Rank the documents of each query, and tell the exposure that this way of serving gives them.
+    """Return the rank of each document within its query, and the exposure that this way of serving gives it.
 
-    `deterministic`: by score, ties in the order in which the documents stand. A document's exposure is then the
-    examination of its rank, and 0 beyond the last one that is shown: such a log teaches nothing of what it never
-    shows. `sampled`: one ranking a query, drawn from the Plackett-Luce policy with `rng`: the order of s_d + Gumbel
+    `deterministic`: by score, ties in the order in which the documents stand. A document's exposure is the
+    examination of its rank, and 0 beyond the last one that is shown: such a log says nothing about what it never
+    shows. `sampled`: one ranking per query, drawn from the Plackett-Luce policy with `rng`: the order of s_d + Gumbel
     noise. The exposure is the exact expectation over rankings, whichever was drawn. Documents draw one after the
     other: the same generator gives the same rankings, served at once or query by query.
     """
     scores, offsets = np.asarray(scores, np.float32), np.asarray(offsets, np.int64)
     weights = np.asarray(examination, np.float64)
-    if serve_as not in get_args(ServeAs):
-        raise UsageError(f"serve_as='{serve_as}' is unknown; choose {' or '.join(get_args(ServeAs))}.")
+    check_serve_as(serve_as)
     if serve_as == "deterministic":
         rank = ranks_by_score(scores, offsets)
-        return Served(scores, rank, _examination_at(rank, weights))
+        return Served(scores, rank, examination_of_ranks(rank, weights))
     if rng is None:
-        raise UsageError("rankings are drawn with a random generator; hand one in as rng.")
+        raise UsageError("rankings are drawn with a random generator; pass one as rng.")
     rank = ranks_by_score(scores + rng.gumbel(size=len(scores)), offsets)
     shown = _shown(rank, offsets, len(weights))
     chance = log_probability(scores, offsets, shown[:, None])[:, 0]
     return Served(scores, rank, exposure(scores, offsets, weights).astype(np.float64), chance)
 
 
-def served_exposure(
-    scores: ArrayLike, offsets: ArrayLike, examination: ArrayLike, serve_as: ServeAs
+def served_placement(
+    scores: NDArray[Any], offsets: NDArray[np.int64], cutoff: int, serve_as: ServeAs
 ) -> NDArray[np.float64]:
-    """Return how much each document is looked at: of its rank by score, or in exact expectation over rankings."""
-    scores, offsets = np.asarray(scores, np.float32), np.asarray(offsets, np.int64)
-    if serve_as == "deterministic":
-        return _examination_at(ranks_by_score(scores, offsets), np.asarray(examination, np.float64))
+    """(document, rank): the chance that the document is shown there, served like this."""
     if serve_as == "sampled":
-        return exposure(scores, offsets, examination).astype(np.float64)
-    raise UsageError(f"serve_as='{serve_as}' is unknown; choose {' or '.join(get_args(ServeAs))}.")
+        return placement(scores, offsets, cutoff).astype(np.float64)
+    return np.equal(ranks_by_score(scores, offsets)[:, None], np.arange(1, cutoff + 1)).astype(np.float64)
 
 
-def _examination_at(rank: NDArray[np.int32], examination: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(rank <= len(examination), examination[np.minimum(rank, len(examination)) - 1], 0.0)
-
-
-def ranks_by_score(scores: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the rank of each document within its query, from 1, ties in the order in which they stand."""
-    lengths = np.diff(offsets)
-    order = np.lexsort((-scores, np.repeat(np.arange(len(lengths)), lengths)))
-    rank = np.empty(len(scores), np.int32)
-    rank[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], lengths) + 1
-    return rank
-
-
-def _shown(rank: NDArray[np.int32], offsets: NDArray[np.int64], cutoff: int) -> NDArray[np.int64]:
-    """(query, rank) -> document, counted from the query's first; -1 where the list has ended."""
-    lengths = np.diff(offsets)
-    query = np.repeat(np.arange(len(lengths)), lengths)
-    out = np.full((len(lengths), cutoff), -1, np.int64)
-    rows = np.flatnonzero(rank <= cutoff)
-    out[query[rows], rank[rows] - 1] = rows - offsets[query[rows]]
-    return out
+def check_serve_as(serve_as: str) -> None:
+    """Raise unless it is a way to serve."""
+    if serve_as not in get_args(ServeAs):
+        raise UsageError(f"serve_as='{serve_as}' is unknown; choose {' or '.join(get_args(ServeAs))}.")
 
 
 def shown_examination(examination: NDArray[np.float64], cutoff: int | None) -> NDArray[np.float64]:
@@ -103,3 +84,13 @@ def shown_examination(examination: NDArray[np.float64], cutoff: int | None) -> N
             f"choose from 1 to {len(examination)}."
         )
     return examination[:cutoff]
+
+
+def _shown(rank: NDArray[np.int32], offsets: NDArray[np.int64], cutoff: int) -> NDArray[np.int64]:
+    """(query, rank) -> document, counted from the query's first; -1 where the list has ended."""
+    lengths = np.diff(offsets)
+    query = np.repeat(np.arange(len(lengths)), lengths)
+    out = np.full((len(lengths), cutoff), -1, np.int64)
+    rows = np.flatnonzero(rank <= cutoff)
+    out[query[rows], rank[rows] - 1] = rows - offsets[query[rows]]
+    return out

@@ -210,8 +210,11 @@ def moves_chart(changes: Changes) -> Markup:
 
 def moved_chart(changes: Changes) -> Markup:
     """Share of the interactions by how much of their query's exposure moves."""
-    steps = len(changes.spread)
-    rows = [{"from": k / steps, "to": (k + 1) / steps, "share": float(s)} for k, s in enumerate(changes.spread)]
+    steps = len(changes.interactions_by_moved)
+    rows = [
+        {"from": k / steps, "to": (k + 1) / steps, "share": float(s)}
+        for k, s in enumerate(changes.interactions_by_moved)
+    ]
     chart = (
         alt.Chart(inline(rows))
         .mark_bar(color=BLUE, binSpacing=2)

@@ -15,7 +15,7 @@ from saferank.report import report_charts as charts
 from saferank.report.doctor_charts import curve_chart, traffic_chart
 from saferank.report.page import render
 from saferank.verdict.certificate import Certificate, confidence, meaning
-from saferank.verdict.certify import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
+from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
 from saferank.verdict.exposure_shift import Changes
 
 TITLES = {

@@ -1,4 +1,4 @@
-"""The verdict and all that it rests on, as one JSON file."""
+"""The verdict and what it rests on, kept in one JSON file."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import math
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from saferank.engine.errors import DataError
+from pydantic import BeforeValidator
+
 from saferank.files.atomic_write import whole_file
 from saferank.files.json_format import FileFormat, finite
 
 FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again")
-
-
+Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
+"""JSON has null for what is not finite."""
 MUCH_UNSUPPORTED = 0.1
 """Share of the new exposure, on documents that were not shown, that explains why nothing can be decided."""
 
@@ -29,7 +30,7 @@ class Verdict(Enum):
 
     @property
     def exit_code(self) -> int:
-        """0: the new policy may go live; 3: keep the old one; 4: not known yet."""
+        """0: the new policy may go live; 3: keep the current one; 4: not known yet."""
         return {Verdict.DEPLOY: 0, Verdict.KEEP: 3, Verdict.MORE_DATA: 4}[self]
 
 
@@ -38,8 +39,8 @@ class BoundRow:
     """One way to bound the improvement, for comparison."""
 
     name: str
-    lower: float
-    upper: float
+    lower: Number
+    upper: Number
     guarantee: bool
     any_time: bool
 
@@ -50,26 +51,26 @@ class SegmentRow:
 
     segment: str
     interactions: int
-    improvement: float
-    lower: float
-    upper: float
+    improvement: Number
+    lower: Number
+    upper: Number
 
 
 @dataclass(frozen=True)
 class CurveRow:
-    """What the verdict would be if ranks were looked at otherwise."""
+    """What the verdict would be with another examination curve."""
 
     curve: str
     last: float
     """Examination of the last rank, relative to the first."""
-    improvement: float
-    lower: float
+    improvement: Number
+    lower: Number
     verdict: str
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something about the log that the verdict should be read with: a finding of `doctor`."""
+    """A finding of `doctor` to keep in mind when reading the verdict."""
 
     code: str
     text: str
@@ -78,7 +79,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Needed:
-    """How much more it would take to decide."""
+    """How many interactions it would take to decide."""
 
     fewest: int
     most: int
@@ -91,16 +92,16 @@ class Needed:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whether the policy may replace the one that made the log. All utilities are in clicks per interaction.
+    """Whether the policy may replace the one that made the log.
 
-    With a reward, read its unit in place of clicks.
+    Utilities are in clicks per interaction or, if the log has a reward, in its unit.
     """
 
     verdict: Verdict
-    improvement: float
+    improvement: Number
     """The estimate of U(new) - U(logging)."""
-    lower: float
-    upper: float
+    lower: Number
+    upper: Number
     """Bounds of the improvement, each at level `spent`."""
     delta: float
     """Chance of a wrong DEPLOY over all looks at this data."""
@@ -129,12 +130,12 @@ class Certificate:
     `interactions` of queries that it does not rank."""
     covers: str
     """Which traffic the promise is about."""
-    low: float
-    high: float
+    low: Number
+    high: Number
     """Limits of one interaction's term."""
-    most_weight: float
+    most_weight: Number
     """Weights above this were lowered to it; chosen on the validation part."""
-    standard_error: float = math.nan
+    standard_error: Number = math.nan
     drift_allowance: float = 0.0
     """Clicks per interaction that the bounds allow for drift of demand that the log cannot exclude."""
     needed: Needed | None = None
@@ -147,7 +148,7 @@ class Certificate:
     other_curves: tuple[CurveRow, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
     traffic: tuple[SegmentRow, ...] = ()
-    """Queries that the training parts have, and new ones, apart."""
+    """Queries that occur in the training parts, and new ones, separately."""
     doubts: tuple[Doubt, ...] = ()
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -183,25 +184,7 @@ class Certificate:
     @classmethod
     def read(cls, path: str | Path) -> Certificate:
         """Read what `write` wrote."""
-        values = FORMAT.read(Path(path))
-        try:
-            del values["format"], values["version"], values["needed_interactions"]
-            values["verdict"] = Verdict(values["verdict"])
-            values["bounds"] = tuple(BoundRow(**row) for row in values["bounds"])
-            values["other_curves"] = tuple(CurveRow(**row) for row in values["other_curves"])
-            values["doubts"] = tuple(Doubt(**row) for row in values["doubts"])
-            for name in ("segments", "traffic"):
-                values[name] = tuple(SegmentRow(**row) for row in values[name])
-            values["delta_dial"] = tuple((delta, lower) for delta, lower in values["delta_dial"])
-            for name in ("assumptions", "warnings"):
-                values[name] = tuple(values[name])
-            if (needed := values["needed"]) is not None:
-                values["needed"] = Needed(**needed | {"days": needed["days"] and tuple(needed["days"])})
-            if values["standard_error"] is None:
-                values["standard_error"] = math.nan
-            return cls(**values)
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"is no certificate of this version ({error}); certify again.", file=path) from error
+        return FORMAT.read_as(Path(path), cls)
 
 
 def meaning(certificate: Certificate) -> str:

@@ -1,4 +1,4 @@
-"""Where no guarantee can be given, and why: said in plain words instead of a verdict."""
+"""Cases in which no guarantee can be given, each refused with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_UNRANKED = 0.5
 OTHER_RANKER = 6.0
 """Standard deviations by which what is shown may differ from what the known logging policy shows."""
 LEAST_EXPECTED = 1.0
-"""Cells with a smaller expected count tell too little, one by one, for a normal approximation of their sum."""
+"""Cells with a smaller variance of their count are left out of the normal approximation."""
 
 
 class Refused(DataError):
@@ -39,7 +39,7 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     it must have been split by unit (or time): else users are in both.
     """
     if "certify" in model.get("used_parts", []):
-        message = "the model was trained on the part 'certify' too, so nothing is held out; fit it anew without."
+        message = "the model was trained on the part 'certify' too, so nothing is held out; fit it again without."
         raise Refused(message, code="trained-on-certify")
     trained = model.get("inputs", {}).get("log")
     if not trained:
@@ -49,7 +49,7 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     if same_log and log.get("unit") and (log.get("split") or {}).get("by") == "hash":
         raise Refused(
             f"the model was trained on this log split by impression, so that the same {log['unit']} may be in training "
-            "and in the held-out part; fit it anew with --unit.",
+            "and in the held-out part; fit it again with --unit.",
             code="units-in-training",
             file=log.get("source"),
         )
@@ -63,7 +63,7 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
 
 
 def check_features(clicks: float, exposure: float, most: float = MOST_WITHOUT_FEATURES, *, source: object) -> None:
-    """Raise if too much of what was clicked, or looked at, is on documents that the model has no features of."""
+    """Raise if too many clicks, or too much exposure, are on documents that the model has no features of."""
     if max(clicks, exposure) > most:
         raise Refused(
             f"{clicks:.1%} of the held-out clicks and {exposure:.1%} of the exposure are on documents without "
@@ -74,7 +74,7 @@ def check_features(clicks: float, exposure: float, most: float = MOST_WITHOUT_FE
 
 
 def check_cutoff(log: dict[str, Any], most: float = MOST_BELOW_CUTOFF) -> None:
-    """Raise if too many clicks are at ranks that are not counted, where the new ranker may lose them unseen."""
+    """Raise if too many clicks are at ranks that are not counted, where the new ranker could lose them unnoticed."""
     below = int(log.get("clicks_below_cutoff") or 0)
     counted = sum(int(part.get("clicks") or 0) for part in (log.get("parts") or {}).values())
     share = below / max(below + counted, 1)
@@ -128,10 +128,7 @@ def _deviations(part: HeldOut, placement: NDArray[np.float64], strata: NDArray[n
     inside = strata[part.stratum]
     if not inside.any():
         return 0.0
-    # how often anything stood at each rank of the stratum: lists may end early
-    filled = np.zeros((part.strata, part.shown.shape[1]), np.int64)
-    np.add.at(filled, part.stratum, part.shown)
-    listed = filled[part.stratum[inside]]
+    listed = part.listed[part.stratum[inside]]  # lists may end early
     chances = placement[part.pair[inside]]
     wanted, variance = chances * listed, chances * (1.0 - chances) * listed
     cells = variance >= LEAST_EXPECTED

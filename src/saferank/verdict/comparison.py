@@ -1,4 +1,4 @@
-"""The new ranker beside the one that made the log: what a click on each document is worth."""
+"""The new ranker compared with the one that made the log: the weight of a click on each document."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from saferank.engine.bounds.differences import Differences, extreme_sums, second_moments, weighted_differences
-from saferank.verdict.held_out import HeldOut
+from saferank.engine.bounds.differences import (
+    Differences,
+    effective_number,
+    extreme_sums,
+    paired_differences,
+    second_moments,
+)
+from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.policy.serve import served_placement
+from saferank.verdict.held_out import HeldOut, all_pairs, by_query, held_out
+from saferank.verdict.new_ranker import NewRanker
 from saferank.verdict.possible_drift import PossibleDrift
 
 Floats = NDArray[np.float64]
@@ -27,11 +37,11 @@ class Comparison:
 
         rho_0(d) = examined_s(d) / N_s,    examined_s(d) = sum_k examination[k] shown_s(d, k)
 
-    Given what was shown, clicks on d are expected relevance(d) examined_s(d) times, so that the weighted sum is
-    expected to be N_s rho(d) relevance(d): no policy has to be estimated, and a ranker that changes does no harm, as
-    long as relevance does not change with it within a stratum. What was not shown counts as 0 clicks for the new
-    ranker. A query that it does not rank keeps its ranking: no difference. The new ranker fills the ranks that were
-    filled, as often as they were, and no others.
+    Given what was shown, the expected number of clicks on d is relevance(d) examined_s(d), and that of the weighted
+    sum N_s rho(d) relevance(d): no policy has to be estimated, and a ranker that changes does no harm, as long as
+    relevance does not change with it within a stratum. What was not shown counts as 0 clicks for the new ranker. A
+    query that it does not rank keeps its ranking: no difference. The new ranker fills the ranks that were filled, as
+    often as they were, and no others.
     """
 
     part: HeldOut
@@ -48,7 +58,7 @@ class Comparison:
     most_reward: float = 1.0
     """Of a click."""
     drift: PossibleDrift | None = None
-    """What to allow for, if the ranker changed and periods are not told apart."""
+    """What to allow for, if the ranker changed and periods are not separated."""
 
     def exposure(self, examination: Floats) -> Floats:
         """rho(d) of each cell."""
@@ -67,66 +77,62 @@ class Comparison:
             exposed += weight * placement[self.part.pair, rank] * self.part.filled[self.part.stratum, rank]
         return exposed
 
-    def ratio(self, examination: Floats) -> Floats:
-        """rho / rho_0 of each cell; 1 in queries that the new ranker does not rank, 0 where rho_0 = 0."""
-        logged = self.logging_exposure(examination)
-        ratio = np.zeros(self.part.cells)
-        np.divide(self.exposure(examination), np.maximum(logged, self.clip), out=ratio, where=logged > 0)
-        return np.where(self._ranked, ratio, 1.0)
+    def ratio(self, examination: Floats, most_weight: float = math.inf) -> Floats:
+        """rho / rho_0 of each cell, at most `most_weight`; 1 where the query is not ranked, 0 where rho_0 = 0."""
+        ratio = self._ratio(self.exposure(examination), self.logging_exposure(examination))
+        return np.minimum(np.where(self._ranked, ratio, 1.0), most_weight)
+
+    def _ratio(self, exposure: Floats, logged: Floats) -> Floats:
+        return np.divide(exposure, np.maximum(logged, self.clip), out=np.zeros(len(exposure)), where=logged > 0)
 
     @cached_property
     def _ranked(self) -> NDArray[np.bool_]:
         """Cell -> whether its query is ranked."""
         return self.ranked[self.part.query][self.part.stratum]
 
-    def mean(self, examination: Floats, most_weight: float) -> float:
-        """Return the estimate of the improvement: the mean of `differences`, without its terms."""
-        weights = np.minimum(self.ratio(examination), most_weight) - 1.0
-        return float(weights @ self.part.rewards) / max(self.part.patterns.total_interactions, 1)
-
-    def differences(self, examination: Floats, most_weight: float) -> Differences:
-        """Return terms whose mean is expected to be at most the improvement: weights are lowered to `most_weight`.
-
-        For a lower bound that is all: lowering a weight, like leaving out what was not shown, can only lower the mean.
-        For an upper bound, add `rest`.
-        """
-        weights = np.minimum(self.ratio(examination), most_weight) - 1.0
-        low, high = self._extremes(weights, examination, most_weight)
-        return weighted_differences(
-            self.part.patterns,
-            weights,
-            low=low * self.most_reward,
-            high=high * self.most_reward,
-            second_moment=self._second_moments(weights, examination),
-        )
-
-    def _extremes(self, weights: Floats, examination: Floats, most_weight: float) -> tuple[float, float]:
-        """Limits of one interaction's sum of weights.
-
-        With counted exposure what was shown is given, and the limits are those of what was shown. With known exposure
-        it is random, and they are those of all that may be shown.
-        """
-        ranks = len(examination)
-        offsets = np.append(np.unique(self.part.stratum, return_index=True)[1], self.part.cells)
-        if self.logging_placement is not None:
-            if self.part.filled.min(initial=1.0) < 1.0:
-                return -float(ranks), ranks * max(most_weight - 1.0, 0.0)
-            _, _, ratio = self._known(examination)
-            weights, offsets = np.minimum(ratio, most_weight) - 1.0, self.offsets
-        low, high = (extreme_sums(sign * weights, offsets, ranks).min(initial=0.0) for sign in (1.0, -1.0))
-        return float(low), -float(high)
-
     def _known(self, examination: Floats) -> tuple[Floats, Floats, Floats]:
-        """rho, rho_0 and their ratio of all pairs, whether they were shown or not, all ranks being filled."""
+        """rho, rho_0 and their ratio of all pairs, whether they were shown or not, if all ranks are filled."""
         assert self.logging_placement is not None
         ranked = np.repeat(self.ranked, np.diff(self.offsets))
         rho, logged = self.placement @ examination, self.logging_placement @ examination
-        ratio = np.zeros(len(rho))
-        np.divide(rho, np.maximum(logged, self.clip), out=ratio, where=logged > 0)
-        return np.where(ranked, rho, logged), logged, np.where(ranked, ratio, 1.0)
+        return np.where(ranked, rho, logged), logged, np.where(ranked, self._ratio(rho, logged), 1.0)
+
+    def mean(self, examination: Floats, most_weight: float) -> float:
+        """Return the estimate of the improvement: the mean of `differences`, without its terms."""
+        weights = self.ratio(examination, most_weight) - 1.0
+        return float(weights @ self.part.rewards) / max(self.part.patterns.total_interactions, 1)
+
+    def differences(self, examination: Floats, most_weight: float) -> Differences:
+        """Return terms whose expected mean is at most the improvement: weights are lowered to `most_weight`.
+
+        For a lower bound that is all: lowering a weight, like leaving out what was not shown, can only lower the mean.
+        For an upper bound, add `rest`. With counted exposure what was shown is given, and the limits of a term are
+        those of what was shown. With known exposure it is random, and they are those of all that may be shown.
+        """
+        part, ranks = self.part, len(examination)
+        weights = self.ratio(examination, most_weight) - 1.0
+        if self.logging_placement is None:
+            low, high = extreme_sums(weights, part.offsets, ranks)
+            logged = self.logging_exposure(examination)
+            moments = second_moments(weights, logged, part.offsets, examination, part.issued[part.seen])
+        else:
+            _, logged, ratio = self._known(examination)
+            low, high = -float(ranks), ranks * max(most_weight - 1.0, 0.0)
+            if part.filled.min(initial=1.0) >= 1.0:
+                low, high = extreme_sums(np.minimum(ratio, most_weight) - 1.0, self.offsets, ranks)
+            capped = np.minimum(ratio, float(weights.max(initial=0.0)) + 1.0) - 1.0
+            issued = np.bincount(part.query, part.issued, len(self.offsets) - 1).astype(np.float64)
+            moments = second_moments(capped, logged, self.offsets, examination, issued)
+        return paired_differences(
+            part.patterns,
+            weights,
+            low=low * self.most_reward,
+            high=high * self.most_reward,
+            second_moment={name: self.most_reward**2 * value for name, value in moments.items()},
+        )
 
     def rest(self, examination: Floats, most_weight: float) -> float:
-        """Return what the terms may lack: the exposure that they leave out, as if each of it brought a click.
+        """Return what the terms may lack: the exposure that they leave out, as if all of it were clicked.
 
             sum_d rho(d) - min(rho(d)/rho_0(d), most_weight) rho_0(d)
 
@@ -139,7 +145,7 @@ class Comparison:
             each = np.add.reduceat(rho - np.minimum(ratio, most_weight) * logged, self.offsets[:-1])
             left = np.where(self.ranked, each, 0.0)[part.query]
         else:
-            used = np.minimum(self.ratio(examination), most_weight) * self.logging_exposure(examination)
+            used = self.ratio(examination, most_weight) * self.logging_exposure(examination)
             left = self._total(examination) - np.bincount(part.stratum, np.where(self._ranked, used, 0.0), part.strata)
         # a click at a rank with examination 1 has the chance relevance(d): at most 1 / the largest examination
         scale = self.most_reward / float(examination.max()) / max(float(part.issued.sum()), 1.0)
@@ -148,11 +154,11 @@ class Comparison:
     def allowance(self, examination: Floats, most_weight: float) -> float:
         """Return by how much drift that the log does not show could have moved the mean, up or down.
 
-        The documents that drift may be the ones whose exposure varies, so the variations are averaged by squares.
+        The documents that drift may be those whose exposure varies, so the variations are averaged by squares.
         """
         if self.drift is None:
             return 0.0
-        earned = np.where(self._ranked, np.minimum(self.ratio(examination), most_weight), 0.0) * self.part.rewards
+        earned = np.where(self._ranked, self.ratio(examination, most_weight), 0.0) * self.part.rewards
         squares = float(earned @ np.square(self.drift.variation[self.part.pair]))
         moved = self.drift.at_most * math.sqrt(float(earned.sum()) * squares)
         return moved / max(self.part.patterns.total_interactions, 1)
@@ -161,21 +167,6 @@ class Comparison:
         """Stratum -> exposure of all documents under the new ranker; 0 where it does not rank the query."""
         at_rank = np.add.reduceat(self.placement, self.offsets[:-1], axis=0)[self.part.query]
         return np.where(self.ranked[self.part.query], (at_rank * self.part.filled) @ examination, 0.0)
-
-    def _second_moments(self, weights: Floats, examination: Floats) -> dict[str, float]:
-        """Upper limits of E[X^2]: see `differences.second_moments`."""
-        part = self.part
-        if self.logging_placement is not None:
-            _, logged, ratio = self._known(examination)
-            capped = np.minimum(ratio, float(weights.max(initial=0.0)) + 1.0) - 1.0
-            issued = np.bincount(part.query, part.issued, len(self.offsets) - 1).astype(np.float64)
-            found = second_moments(capped, logged, self.offsets, examination, issued)
-        else:
-            starts = np.append(np.unique(part.stratum, return_index=True)[1], part.cells)
-            seen = np.unique(part.stratum)
-            logged = self.logging_exposure(examination)
-            found = second_moments(weights, logged, starts, examination, part.issued[seen])
-        return {name: self.most_reward**2 * value for name, value in found.items()}
 
     def unsupported(self, examination: Floats) -> float:
         """Share of the new ranker's exposure on documents that were not shown in their stratum."""
@@ -190,12 +181,43 @@ class Comparison:
         return 1.0 - float(seen @ part.issued) / exposed if exposed > 0 else 0.0
 
     def effective_clicks(self, examination: Floats, most_weight: float) -> float:
-        """Kish's (sum w)^2 / sum w^2 over the clicks, w = rho/rho_0: how many equal clicks they are worth."""
-        weights = np.minimum(self.ratio(examination), most_weight)
-        clicks = self.part.clicked.sum(axis=1)
-        squares = float(clicks @ np.square(weights))
-        return float(clicks @ weights) ** 2 / squares if squares > 0 else 0.0
+        """Return how many clicks of equal weight the weighted clicks are worth."""
+        return effective_number(self.part.clicked.sum(axis=1), self.ratio(examination, most_weight))
 
     def of(self, patterns_chosen: NDArray[np.bool_]) -> Comparison:
         """Return the comparison on some of the interactions; logging exposure stays that of all of them."""
         return replace(self, part=replace(self.part, patterns=self.part.patterns.subset(patterns_chosen)))
+
+
+class Rankers:
+    """The new ranker and, if it is known, the one that made the log, on all pairs of either."""
+
+    def __init__(self, log: AggregatedLog, ranker: NewRanker, logging_scores: NDArray[np.float32] | None) -> None:
+        self.log, data, cutoff = log, ranker.data, log.cutoff
+        self.pairs = all_pairs(self.log, data)
+        query_ids = pa.array(data.query_ids, pa.string())
+        places = Places(self.pairs)
+        of_document = query_ids.take(pa.array(data.query_of_document))
+        rows = places.of_pairs(of_document, pa.array(data.document_ids, pa.string()))
+        self.listed = np.zeros(self.pairs.documents, np.bool_)
+        """Pair -> whether the new ranker can show it."""
+        self.listed[rows] = True
+        self.ranked = np.zeros(self.pairs.queries, np.bool_)
+        """Query -> whether the new ranker ranks it."""
+        self.ranked[places.of_queries(query_ids)] = True
+        self.placement = np.zeros((self.pairs.documents, cutoff))
+        self.placement[rows] = ranker.placement(cutoff)
+        self.logging_placement: Floats | None = None
+        if logging_scores is not None:
+            self.logging_placement = np.zeros_like(self.placement)
+            self.logging_placement[rows] = served_placement(logging_scores, data.offsets, cutoff, "sampled")
+
+    def compare(self, name: str, strata: NDArray[np.int64] | None, clip: float) -> Comparison:
+        """Return both rankers on one part of the log; where whole queries are held out, a query is the unit."""
+        part = held_out(self.log, (name,), self.pairs, strata=strata)
+        if by_query(self.log):
+            part = replace(part, patterns=replace(part.patterns, unit=part.query[part.patterns.query]))
+        most_reward = float((self.log.manifest.get("reward") or {}).get("most", 1.0))
+        return Comparison(
+            part, self.placement, self.ranked, self.pairs.offsets, self.logging_placement, clip, most_reward
+        )

@@ -19,15 +19,23 @@ Floats = NDArray[np.float64]
 CURVE_SHARE = 0.2
 """Share of delta that is spent on the curve where it is estimated."""
 RANGE = 0.2
-"""A given curve is taken to the powers 1 - RANGE to 1 + RANGE: so much steeper or flatter it may really be."""
+"""A given curve is raised to the powers 1 - RANGE and 1 + RANGE, to allow for a flatter and a steeper one."""
 OTHER_POWERS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
-"""Powers of the curve for which the certificate says what the verdict would be."""
+"""Powers of the curve for which the certificate reports what the verdict would be."""
 STEP = 1e-3
 """In log examination, for the derivative of the estimate."""
 
 REMEDY = (
     "Rankings have to vary within the day: draw them at random now and then (`saferank plan` says how much). If you "
     "know the curve, give it (--examination) and say so (--trust-examination)."
+)
+UNKNOWN = (
+    "the log does not show how often each rank is examined: too few documents, or of too few queries, were shown and "
+    "clicked at several ranks."
+)
+FOLLOWS_DEMAND = (
+    "demand changes over time and the ranker follows it, so that clicks of different days cannot be compared; and "
+    "within a day rankings hardly vary. The log does not show how often each rank is examined."
 )
 ONE_RANK = "one rank only"
 ESTIMATED, AGREES, UNCHECKED = "estimated", "given, and the log agrees", "given, and the log cannot check it"
@@ -98,10 +106,9 @@ def curves_for(
 ) -> Curves:
     """Return what the verdict has to hold for, from counts that are not held out and the curve that was given, if any.
 
-    Raises `Refused` if the log contradicts the given curve; and if neither the log tells the curve nor the caller
-    trusts the one given. `within`: the counts' queries are queries
-    within stretches of time. `fixed`: the curve must not depend on the log, which may grow between looks.
-    `strict`: an estimate that is too wide to check a curve by does not count.
+    Raises `Refused` if the log contradicts the given curve, and if the curve can neither be estimated from the log nor
+    is trusted. `within`: the counts' queries are queries within stretches of time. `fixed`: the curve must not depend
+    on the log, which may grow between looks. `strict`: an estimate too wide to check a curve by does not count.
     """
     if counts.cutoff == 1:
         return Curves(ONE_RANK, np.ones(1))
@@ -109,14 +116,15 @@ def curves_for(
     known = estimate.complete and estimate.log_covariance is not None and estimate.queries >= FEW_QUERIES
     if strict:
         known = known and examination_check(counts, None).status != "unchecked"
+    unknown = FOLLOWS_DEMAND if within else UNKNOWN
     if given is None:
         if not known:
-            raise Refused(f"{_unknown(within)} {REMEDY}", code=_code("unknown", within), file=source)
+            code = "ranker-follows-demand" if within else "examination-unknown"
+            raise Refused(f"{unknown} {REMEDY}", code=code, file=source)
         return Curves(ESTIMATED, estimate.curve, estimate.log_covariance)
     if not (given > 0).all():
-        raise Refused(
-            "a rank with examination 0 cannot be certified; give a smaller --cutoff.", code="examination-zero"
-        )
+        message = "a rank with examination 0 cannot be certified; give a smaller --cutoff."
+        raise Refused(message, code="examination-zero")
     relative = given / given[0]
     others = tuple(relative ** (1.0 + sign * RANGE) for sign in (-1.0, 1.0))
     check = examination_check(counts, relative)
@@ -124,8 +132,8 @@ def curves_for(
         rank = check.worst_rank or 0
         raise Refused(
             f"the log contradicts the examination curve: rank {rank + 1} was given as {relative[rank]:.2f} of rank 1, "
-            f"and the log says {check.curve[rank]:.2f}. Either the curve is wrong, or rankings follow who asks or "
-            "when (personalised, by region, by hour), which bends what the log says; find out which.",
+            f"and the log says {check.curve[rank]:.2f}. Either the curve is wrong, or rankings depend on who asks or "
+            "when (personalised, by region, by hour), which biases the estimate; find out which.",
             code="examination-contradicted",
             file=source,
         )
@@ -135,25 +143,9 @@ def curves_for(
         return Curves(AGREES, estimate.curve, estimate.log_covariance, (relative, *others))
     if not trust:
         raise Refused(
-            f"{_unknown(within)} So it cannot check the curve that was given, and a wrong one makes a worse "
-            f"ranker look better. {REMEDY}",
-            code=_code("unchecked", within),
+            f"{unknown} So it cannot check the curve that was given, and a wrong one makes a worse ranker look "
+            f"better. {REMEDY}",
+            code="ranker-follows-demand" if within else "examination-unchecked",
             file=source,
         )
     return Curves(UNCHECKED, relative, None, others)
-
-
-def _unknown(within: bool) -> str:
-    if within:
-        return (
-            "demand changes over time and the ranker follows it, so that clicks of different days cannot be compared; "
-            "and within a day rankings hardly vary. The log does not show how often each rank is examined."
-        )
-    return (
-        "the log does not show how often each rank is examined: too few documents, or of too few queries, were shown "
-        "and clicked at several ranks."
-    )
-
-
-def _code(what: str, within: bool) -> str:
-    return "ranker-follows-demand" if within else f"examination-{what}"

@@ -1,4 +1,4 @@
-"""What a certificate shows beside the verdict: other bounds, other deltas, other curves, segments."""
+"""What a certificate shows in addition to the verdict: other bounds, deltas and curves, and segments."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from saferank.verdict.judge import Judge
 
 DIAL = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 MOST_SEGMENTS = 50
-"""The largest segments are reported, and no more than this."""
+"""Only the largest segments are reported."""
 NEW_QUERIES = 0.001
-"""Share of the held-out interactions from which new queries are reported apart."""
+"""Share of the held-out interactions above which new queries are reported separately."""
 
 
 def with_details(certificate: Certificate, judge: Judge, seen_queries: NDArray[np.int64]) -> Certificate:

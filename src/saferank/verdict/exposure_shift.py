@@ -1,4 +1,4 @@
-"""What the new policy changes for users: exposure moved from where to where, and where most."""
+"""What the new policy changes for users: from which documents to which exposure moves, and where most."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.plackett_luce import placement
+from saferank.engine.ragged import ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.policy.policy import Policy
-from saferank.policy.serve import ServeAs, ranks_by_score
+from saferank.policy.serve import ServeAs, served_placement
 
 Floats = NDArray[np.float64]
-BANDS = (("in half or more", 0.5), ("in 10% to 50%", 0.1), ("in 1% to 10%", 0.01), ("in less than 1%", 0.0))
-"""Documents by the share of their query's impressions that showed them: name, and the least share."""
-NEVER = "never"
+BANDS = ("in half or more", "in 10% to 50%", "in 1% to 10%", "in less than 1%", "never")
+"""Documents by the share of their query's impressions that showed them."""
+EDGES = (0.01, 0.1, 0.5)
 STEPS = 10
-"""Steps in which the queries are counted by how much of their exposure moves."""
+"""Bins in which queries are counted by how much of their exposure moves."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class QueryChange:
     moved: float
     """Share of its exposure."""
     top_before: str
-    """The document that was looked at most."""
+    """The document with the most exposure."""
     top_after: str
 
 
@@ -60,17 +60,17 @@ class DocumentChange:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """The new policy beside the log, interactions weighing alike."""
+    """The new policy compared with the log; each interaction has the same weight."""
 
     moves: Floats
-    """(rank in the log, new rank): documents per interaction that stand here in the log and there under the new policy,
-    the two rankings drawn independently. The last row is what the log did not show, the last column what the new
+    """(rank in the log, new rank): documents per interaction that are here in the log and there under the new policy,
+    the two rankings being drawn independently. The last row is what the log did not show, the last column what the new
     policy does not show."""
     logging: Literal["counted", "known"]
-    """Whether what the log shows is counted, or the chances under the scores by which its rankings were drawn."""
+    """Whether what the log shows is counted, or computed from the scores by which its rankings were drawn."""
     moved: float
     """Share of all exposure that goes to other documents."""
-    spread: Floats
+    interactions_by_moved: Floats
     """Share of the interactions whose query has 0 to 10%, 10 to 20%, .. of its exposure moved."""
     top_stays: float
     """Chance that the new policy's rank 1 is that of an impression of the log."""
@@ -78,7 +78,7 @@ class Changes:
     """The same for two impressions of the log: what a policy that changes nothing would have."""
     bands: tuple[Band, ...]
     queries: tuple[QueryChange, ...]
-    """Those that change most, the number of their interactions considered."""
+    """Those with the most exposure moved, over all their interactions."""
     gained: tuple[DocumentChange, ...]
     lost: tuple[DocumentChange, ...]
 
@@ -98,17 +98,13 @@ def exposure_changes(
     """
     if log.cutoff != policy.cutoff:
         raise UsageError(f"the log is counted for {log.cutoff} ranks, but the model is for {policy.cutoff}.")
-    scores = policy.scores(data)
-    if serve_as == "sampled":
-        new = placement(scores, data.offsets, policy.cutoff).astype(np.float64)
-    else:
-        new = _one_hot(ranks_by_score(scores, data.offsets), policy.cutoff)
+    new = served_placement(policy.scores(data), data.offsets, policy.cutoff, serve_as)
     counts = log.statistics(PARTS, data)
     if counts.total_interactions == 0:
         raise DataError("has no interaction with the queries of these features.", file=log.source)
     old = None
     if logging_scores is not None:
-        old = placement(logging_scores, data.offsets, policy.cutoff).astype(np.float64)
+        old = served_placement(logging_scores, data.offsets, policy.cutoff, "sampled")
     return compare_placements(counts, new, policy.examination, data, old=old, most=most)
 
 
@@ -122,9 +118,11 @@ def compare_placements(
     most: int = 10,
 ) -> Changes:
     """Compare the log's frequencies, or its chances `old`, with the chances `new` (document, rank) of the policy."""
-    offsets, query = counts.offsets, counts.query_of_document
-    weight = counts.interactions / counts.total_interactions
-    issued = counts.interactions[query]
+    assert data.query_ids is not None
+    assert data.document_ids is not None
+    query_ids, document_ids = data.query_ids, data.document_ids
+    offsets, query, interactions = counts.offsets, counts.query_of_document, counts.interactions
+    weight, issued = interactions / counts.total_interactions, interactions[query]
     counted = np.divide(counts.shown, issued[:, None], out=np.zeros(counts.shown.shape), where=issued[:, None] > 0)
     before = counted if old is None else old
     moves = _with_rest(before).T @ (_with_rest(new) * weight[query][:, None])
@@ -135,25 +133,45 @@ def compare_placements(
     share = np.divide(moved, total, out=np.zeros(len(total)), where=total > 0)
     step = np.minimum((share * STEPS + 1e-9).astype(np.int64), STEPS - 1)
     top = before[:, 0] * weight[query]
+    top_before, top_after = (np.flatnonzero(ranks_by_score(exposed, offsets) == 1) for exposed in (rho_0, rho))
+
+    def most_changed(change: Floats) -> NDArray[np.int64]:
+        order = np.argsort(-change, kind="stable")[:most]
+        return order[change[order] > 0.0]
+
+    def documents(sign: float) -> tuple[DocumentChange, ...]:
+        return tuple(
+            DocumentChange(
+                query=str(query_ids[query[row]]),
+                document=str(document_ids[row]),
+                interactions=int(issued[row]),
+                logging=float(rho_0[row]),
+                new=float(rho[row]),
+            )
+            for row in most_changed(sign * (rho - rho_0) * issued)
+        )
+
     return Changes(
         moves=moves,
         logging="counted" if old is None else "known",
         moved=float(moved @ weight) / max(float(total @ weight), 1e-300),
-        spread=np.bincount(step, weight, STEPS).astype(np.float64),
+        interactions_by_moved=np.bincount(step, weight, STEPS).astype(np.float64),
         top_stays=float(top @ new[:, 0]),
         top_stays_in_log=float(top @ before[:, 0]),
         bands=_bands(counted.sum(axis=1), issued > 0, rho_0 * weight[query], rho * weight[query]),
-        queries=_queries(counts, share, rho_0, rho, data, most),
-        gained=_documents(counts, rho_0, rho, data, most, sign=1.0),
-        lost=_documents(counts, rho_0, rho, data, most, sign=-1.0),
+        queries=tuple(
+            QueryChange(
+                query=str(query_ids[one]),
+                interactions=int(interactions[one]),
+                moved=float(share[one]),
+                top_before=str(document_ids[top_before[one]]),
+                top_after=str(document_ids[top_after[one]]),
+            )
+            for one in most_changed(share * interactions)
+        ),
+        gained=documents(1.0),
+        lost=documents(-1.0),
     )
-
-
-def _one_hot(rank: NDArray[np.int32], cutoff: int) -> Floats:
-    chances = np.zeros((len(rank), cutoff))
-    shown = np.flatnonzero(rank <= cutoff)
-    chances[shown, rank[shown] - 1] = 1.0
-    return chances
 
 
 def _with_rest(chances: Floats) -> Floats:
@@ -163,53 +181,10 @@ def _with_rest(chances: Floats) -> Floats:
 
 def _bands(shown: Floats, issued: NDArray[np.bool_], logging: Floats, new: Floats) -> tuple[Band, ...]:
     """Split the candidates of issued queries by how often they were shown; exposure as shares of all exposure."""
-    inside = {NEVER: issued & (shown == 0.0)}
-    left = issued & (shown > 0.0)
-    for name, least in BANDS:
-        inside[name] = left & (shown >= least)
-        left = left & ~inside[name]
+    band = np.where(shown > 0.0, len(EDGES) - np.digitize(shown, EDGES), len(BANDS) - 1)
     before, after = (exposure / max(float(exposure.sum()), 1e-300) for exposure in (logging, new))
+    rows = [np.flatnonzero(issued & (band == place)) for place in range(len(BANDS))]
     return tuple(
-        Band(name, int(inside[name].sum()), float(before[inside[name]].sum()), float(after[inside[name]].sum()))
-        for name in (*(name for name, _ in BANDS), NEVER)
+        Band(name, len(inside), float(before[inside].sum()), float(after[inside].sum()))
+        for name, inside in zip(BANDS, rows, strict=True)
     )
-
-
-def _queries(
-    counts: LogStatistics, moved: Floats, rho_0: Floats, rho: Floats, data: RankingData, most: int
-) -> tuple[QueryChange, ...]:
-    ids, documents = _ids(data)
-    found = []
-    for query in np.argsort(-moved * counts.interactions, kind="stable")[:most]:
-        rows = slice(counts.offsets[query], counts.offsets[query + 1])
-        if moved[query] * counts.interactions[query] <= 0.0:
-            break
-        before, after = (str(documents[rows][exposure[rows].argmax()]) for exposure in (rho_0, rho))
-        number = int(counts.interactions[query])
-        found.append(QueryChange(str(ids[query]), number, float(moved[query]), before, after))
-    return tuple(found)
-
-
-def _documents(
-    counts: LogStatistics, rho_0: Floats, rho: Floats, data: RankingData, most: int, *, sign: float
-) -> tuple[DocumentChange, ...]:
-    ids, documents = _ids(data)
-    query = counts.query_of_document
-    gain = sign * (rho - rho_0) * counts.interactions[query]
-    return tuple(
-        DocumentChange(
-            query=str(ids[query[row]]),
-            document=str(documents[row]),
-            interactions=int(counts.interactions[query[row]]),
-            logging=float(rho_0[row]),
-            new=float(rho[row]),
-        )
-        for row in np.argsort(-gain, kind="stable")[:most]
-        if gain[row] > 0.0
-    )
-
-
-def _ids(data: RankingData) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    if data.query_ids is None or data.document_ids is None:
-        raise DataError("has no ids of queries and documents, and a log needs them.", file=data.source)
-    return data.query_ids, data.document_ids

@@ -34,11 +34,11 @@ class HeldOut:
     query: Ints
     """Of each stratum."""
     period: Ints
-    """Stretch of time of each stratum; 0 if times are not told apart."""
+    """Stretch of time of each stratum; 0 if strata are queries."""
     interactions: Ints
     """Of each stratum."""
     patterns: ClickPatterns
-    """Sets of cells that were clicked together; its queries are strata."""
+    """Sets of cells that were clicked together; their queries are strata."""
 
     @property
     def cells(self) -> int:
@@ -57,7 +57,7 @@ class HeldOut:
 
     @cached_property
     def rewards(self) -> Floats:
-        """Of each cell: its clicks, or what they brought in."""
+        """Of each cell: its clicks, or their rewards."""
         patterns = self.patterns
         each = np.repeat(patterns.interactions, np.diff(patterns.offsets)).astype(np.float64)
         if patterns.rewards is not None:
@@ -65,16 +65,35 @@ class HeldOut:
         return np.bincount(patterns.documents, each, self.cells).astype(np.float64)
 
     @cached_property
+    def listed(self) -> Ints:
+        """(stratum, rank): how often anything was shown there."""
+        listed = np.zeros((self.strata, self.shown.shape[1]), np.int64)
+        np.add.at(listed, self.stratum, self.shown)
+        return listed
+
+    @cached_property
     def filled(self) -> Floats:
-        """(stratum, rank): share of its interactions that show something there; lists end early, or with the screen."""
-        shown = np.zeros((self.strata, self.shown.shape[1]))
-        np.add.at(shown, self.stratum, self.shown)
-        return shown / np.maximum(self.interactions, 1)[:, None]
+        """(stratum, rank): share of its interactions that show something there; some lists end early."""
+        return self.listed / np.maximum(self.interactions, 1)[:, None]
+
+    @cached_property
+    def seen(self) -> Ints:
+        """Strata that showed something."""
+        return np.unique(self.stratum)
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """Where the cells of each stratum in `seen` begin, and where the last ones end."""
+        return np.append(np.searchsorted(self.stratum, self.seen), self.cells)
 
     def statistics(self) -> LogStatistics:
-        """Return the counts as a log whose queries are the strata that showed something."""
-        seen, offsets = np.unique(self.stratum, return_index=True)
-        return LogStatistics(np.append(offsets, self.cells), self.interactions[seen], self.shown, self.clicked)
+        """Return the counts as a log whose queries are the strata in `seen`."""
+        return LogStatistics(self.offsets, self.interactions[self.seen], self.shown, self.clicked)
+
+
+def by_query(log: AggregatedLog) -> bool:
+    """Whether whole queries are held out: then a query is the unit, and the promise is about new ones."""
+    return (log.manifest.get("split") or {}).get("by") == "query"
 
 
 def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:

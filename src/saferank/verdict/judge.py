@@ -26,24 +26,25 @@ class Judge:
 
     comparison: Comparison
     curves: Curves
+    bound: str
     limits: tuple[float, float]
     """Largest weights, for the lower and for the upper bound."""
-    guesses: tuple[float, ...]
+    guesses: tuple[float, ...] = (1.0, 1.0)
     """Variances of a term, for the two, from other interactions."""
-    bound: str
+    expected_lower: float = -math.inf
+    """About where the lower bound will be; -inf if the validation part is too small to estimate that."""
 
     def lower(self, delta: float, bound: str | None = None) -> tuple[float, Floats]:
         """Return the lower bound, and the curve that it is lowest for."""
-        curves = self.curves.around(lambda curve: self.comparison.mean(curve, self.limits[0]), self._curve_delta(delta))
+        curves = self._curves(delta, self.limits[0])
         found = [self._lower_at(curve, delta, bound) for curve in curves]
         worst = int(np.argmin(found))
         return found[worst], curves[worst]
 
     def upper(self, delta: float, bound: str | None = None) -> float:
         """Return the upper bound."""
-        curves = self.curves.around(lambda curve: self.comparison.mean(curve, self.limits[1]), self._curve_delta(delta))
         found = []
-        for curve in curves:
+        for curve in self._curves(delta, self.limits[1]):
             negated = replace(self.comparison.differences(curve, self.limits[1]).negated(), guess=self.guesses[1])
             allowance = self.comparison.allowance(curve, self.limits[1])
             rest = self.comparison.rest(curve, self.limits[1]) + allowance
@@ -63,42 +64,40 @@ class Judge:
         allowance = self.comparison.allowance(curve, self.limits[0])
         return BOUNDS[bound or self.bound].lower(differences, self._rest(delta)) - allowance
 
-    def _curve_delta(self, delta: float) -> float:
-        return max(self.curves.share(), 1e-9) * delta
+    def _curves(self, delta: float, limit: float) -> list[Floats]:
+        share = max(self.curves.share(), 1e-9)
+        return self.curves.around(lambda curve: self.comparison.mean(curve, limit), share * delta)
 
     def _rest(self, delta: float) -> float:
         return (1.0 - self.curves.share()) * delta
 
 
-@dataclass(frozen=True)
-class Rehearsal:
-    """What the validation part says about how to look at the held-out part: fixed before that is looked at."""
+def prepare_judge(
+    validation: Comparison,
+    test: Comparison,
+    curves: Curves,
+    bound: str,
+    delta: float,
+    *,
+    most_weight: float | None = None,
+) -> Judge:
+    """Return the judge of `test`, all that it depends on being fixed on the validation part.
 
-    limits: tuple[float, float]
-    """Largest weights, for the lower and for the upper bound."""
-    guesses: tuple[float, ...]
-    """Variances of a term, for the two."""
-    lower: float
-    """About where the lower bound will be; -inf if the part is too small to tell."""
-
-
-def rehearse(
-    validation: Comparison, curve: Floats, interactions: int, delta: float, *, most_weight: float | None = None
-) -> Rehearsal:
-    """Choose the limits of weights that give the narrowest bounds, for as many interactions as will be looked at."""
-    there = validation.part.patterns.total_interactions
+    The limits of weights are those that give the narrowest bounds there, for as many interactions as `test` has.
+    """
+    there, interactions = (part.part.patterns.total_interactions for part in (validation, test))
     if there < 2:
         limit = most_weight or DEFAULT_WEIGHT
-        return Rehearsal((limit, limit), (1.0, 1.0), -math.inf)
+        return Judge(test, curves, bound, (limit, limit))
     z = NormalDist().inv_cdf(1.0 - delta) * math.sqrt(there / max(interactions, 1))
     lower, upper, variance = {}, {}, {}
     for limit in WEIGHTS if most_weight is None else (most_weight,):
-        terms = validation.differences(curve, limit)
+        terms = validation.differences(curves.curve, limit)
         error = z * terms.standard_error if math.isfinite(terms.standard_error) else math.inf
-        allowance = validation.allowance(curve, limit)
+        allowance = validation.allowance(curves.curve, limit)
         lower[limit] = terms.mean - error - allowance
         heavy = terms.high * terms.largest_size * math.log(1.0 / delta) / (3.0 * interactions)  # Bernstein's bound
-        upper[limit] = terms.mean + validation.rest(curve, limit) + error + heavy + allowance
+        upper[limit] = terms.mean + validation.rest(curves.curve, limit) + error + heavy + allowance
         variance[limit] = terms.variance if terms.variance > 0 else 1.0
     limits = max(lower, key=lambda one: lower[one]), min(upper, key=lambda one: upper[one])
-    return Rehearsal(limits, tuple(variance[limit] for limit in limits), lower[limits[0]])
+    return Judge(test, curves, bound, limits, tuple(variance[limit] for limit in limits), lower[limits[0]])

@@ -1,4 +1,4 @@
-"""How often the held-out part of a log has been looked at: every new look at the same data costs a share of delta."""
+"""Looks at the held-out part of a log: every new look at the same data costs a share of delta."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from saferank.engine.errors import DataError
 from saferank.files.atomic_write import whole_file
 from saferank.files.json_format import FileFormat
 
-FORMAT = FileFormat("saferank-ledger", 1, "certify", "remove it only if the log is new: its looks are then forgotten")
+FORMAT = FileFormat("saferank-ledger", 1, "certify", "remove it only if the log is new, because that forgets its looks")
 
 
 @dataclass(frozen=True)
@@ -21,18 +20,18 @@ class Look:
     """One model, certified once on one state of the held-out part."""
 
     model: str
-    """Hash of what was certified, and of how."""
+    """Hash of what was certified, and of the settings."""
     log: str
-    """Hash of what tells the held-out part: files, split, sizes."""
+    """Hash of what identifies the held-out part: files, split, sizes."""
     source: str
     period: list[str] | None
     """First and last moment of the log."""
     files: list[str]
     """SHA-256 of its files, where known."""
     delta: float
-    """Asked for."""
+    """That was asked for."""
     spent: float
-    """Of it, at this look."""
+    """Share of it that this look used up."""
     interactions: int
     improvement: float
     lower: float
@@ -40,23 +39,31 @@ class Look:
     verdict: str
     at: str
 
+    @classmethod
+    def now(cls, model: str, manifest: dict[str, Any], **figures: Any) -> Look:
+        """Return the entry for a look that is taken now; `figures` are those of the certificate."""
+        period = manifest.get("period")
+        return cls(
+            model=model,
+            log=log_fingerprint(manifest),
+            source=str(manifest.get("source")),
+            period=None if period is None else [str(moment) for moment in period],
+            files=_hashes(manifest),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            **figures,
+        )
+
 
 @dataclass(frozen=True)
 class Ledger:
     """Looks at one log, in order."""
 
-    looks: tuple[Look, ...] = ()
+    looks: tuple[Look, ...]
 
     @classmethod
     def read(cls, path: Path) -> Ledger:
         """Read the file, or begin a new ledger if there is none."""
-        if not path.exists():
-            return cls()
-        values = FORMAT.read(path)
-        try:
-            return cls(tuple(Look(**look) for look in values["looks"]))
-        except (KeyError, TypeError) as error:
-            raise DataError(f"is no ledger of this version ({error!r}); {FORMAT.again}.", file=path) from error
+        return FORMAT.read_as(path, cls) if path.exists() else cls(())
 
     def write(self, path: Path) -> None:
         """Write the file, atomically."""
@@ -64,15 +71,15 @@ class Ledger:
             unfinished.write_text(json.dumps(FORMAT.marked({"looks": [asdict(look) for look in self.looks]}), indent=2))
 
     def on(self, manifest: dict[str, Any]) -> tuple[Look, ...]:
-        """Return the looks at data that this log shares interactions with, as far as times and files tell."""
+        """Return the looks at data that may share interactions with this log, by its times and files."""
         return tuple(look for look in self.looks if _overlaps(look, manifest))
 
     def share(self, model: str, manifest: dict[str, Any], *, any_time: bool = False) -> tuple[float, int]:
         """Return the share of delta for a look at this log with this model, and which look it is.
 
-        The j-th look gets 1/(j (j + 1)): all looks ever taken add up to 1. The same model on the same data is the
-        same look, whatever is done in between; with a bound that holds at any time (`any_time`), also when the data
-        has grown. Data that no earlier look has seen starts at 1.
+        The j-th look gets 1/(j (j + 1)), so that all looks add up to 1. The same model on the same data is the same
+        look, whatever is done in between; with a bound that holds at any time (`any_time`), also when the data has
+        grown. Data that no earlier look has seen starts at j = 1.
         """
         before = self.on(manifest)
         state = log_fingerprint(manifest)
@@ -83,52 +90,21 @@ class Ledger:
         return 1.0 / (number * (number + 1)), number
 
     def with_look(self, look: Look) -> Ledger:
-        """Return the ledger with one look more, or as it is if it is there already."""
+        """Return the ledger with this look added, unless it is already there."""
         if any((look.model, look.log) == (other.model, other.log) for other in self.looks):
             return self
         return Ledger((*self.looks, look))
 
 
-def make_look(
-    model: str,
-    manifest: dict[str, Any],
-    *,
-    delta: float,
-    spent: float,
-    interactions: int,
-    improvement: float,
-    lower: float,
-    upper: float,
-    verdict: str,
-) -> Look:
-    """Return the entry for a look that was taken now."""
-    period = manifest.get("period")
-    return Look(
-        model=model,
-        log=log_fingerprint(manifest),
-        source=str(manifest.get("source")),
-        period=None if period is None else [str(moment) for moment in period],
-        files=_hashes(manifest),
-        delta=delta,
-        spent=spent,
-        interactions=interactions,
-        improvement=improvement,
-        lower=lower,
-        upper=upper,
-        verdict=verdict,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-
-
 def fingerprint(values: Any) -> str:
-    """Return a hash of anything that goes into JSON."""
+    """Return a hash of anything that JSON can hold."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def log_fingerprint(manifest: dict[str, Any]) -> str:
-    """Return a hash of what tells one state of a held-out part from another."""
-    told = ("source", "files", "rows", "cutoff", "split", "period", "parts", "unit", "reward")
-    return fingerprint({name: manifest.get(name) for name in told})
+    """Return a hash of what distinguishes one state of a held-out part from another."""
+    names = ("source", "files", "rows", "cutoff", "split", "period", "parts", "unit", "reward")
+    return fingerprint({name: manifest.get(name) for name in names})
 
 
 def ledger_path(source: str) -> Path:

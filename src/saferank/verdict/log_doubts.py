@@ -1,4 +1,4 @@
-"""What is wrong, or doubtful, about a log: asked of `doctor` before there is any verdict."""
+"""What is wrong with a log, or doubtful: `doctor` is asked before there is any verdict."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ doctor's, because caution costs only width here."""
 REPLICATES = 20
 """Of doctor's bootstrap, whose intervals the verdict does not use."""
 ELSEWHERE = ("examination", "ranker-follows-demand")
-"""Beginnings of the codes of findings that the verdict looks into by itself: see `curves_for`."""
+"""Prefixes of the codes of findings that the verdict checks by itself: see `curves_for`."""
 NOT_DOUBTS = ("effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features")
 """Codes of findings about what can be learned, which a verdict does not depend on."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogDoubts:
-    """What the verdict has to take care of."""
+    """What the verdict has to take into account."""
 
     doubts: tuple[Doubt, ...] = ()
     stretches: NDArray[np.int64] | None = None

@@ -1,4 +1,4 @@
-"""How much more data would decide, where the held-out part cannot tell yet."""
+"""How much more data would decide, where the held-out part does not yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ POWER = 0.8
 
 
 def needed_to_decide(judge: Judge, lower: float, upper: float, tolerance: float, log: AggregatedLog) -> Needed | None:
-    """Widths fall like 1/sqrt(N). None if the estimate is within a standard error of what has to be proven."""
+    """Return how many interactions would decide, as widths fall like 1/sqrt(N).
+
+    None if the estimate is within a standard error of what has to be proven.
+    """
     curve = judge.curves.curve
     below, above = (judge.comparison.differences(curve, limit) for limit in judge.limits)
     fixed = [judge.comparison.allowance(curve, limit) for limit in judge.limits]  # does not shrink as the log grows

@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.plackett_luce import placement
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.candidates import candidate_files
 from saferank.policy.policy import Policy
-from saferank.policy.serve import ServeAs, ranks_by_score
+from saferank.policy.serve import ServeAs, check_serve_as, served_placement
 
 Floats = NDArray[np.float64]
+IDS = ("query_id", "document_id")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class NewRanker:
     """
 
     data: RankingData
-    """The pairs, with ids; the features are not looked at."""
+    """The pairs, with ids; the features are not used."""
     scores: NDArray[Any]
     serve_as: ServeAs = "deterministic"
     examination: Floats | None = None
@@ -43,8 +43,7 @@ class NewRanker:
     """What the certificate says of it: hashes, settings."""
 
     def __post_init__(self) -> None:
-        if self.serve_as not in ("deterministic", "sampled"):
-            raise UsageError(f"serve_as='{self.serve_as}' is unknown; choose deterministic or sampled.")
+        check_serve_as(self.serve_as)
         if self.data.query_ids is None or self.data.document_ids is None:
             raise DataError("has no ids of queries and documents, and a log needs them.", file=self.data.source)
         if len(self.scores) != self.data.documents:
@@ -60,46 +59,31 @@ class NewRanker:
         return digest.hexdigest()
 
     def placement(self, cutoff: int) -> Floats:
-        """(document, rank): the chance that the document stands there."""
-        if self.serve_as == "sampled":
-            return placement(self.scores, self.data.offsets, cutoff).astype(np.float64)
-        rank = ranks_by_score(self.scores, self.data.offsets)
-        chances = np.zeros((len(rank), cutoff))
-        shown = np.flatnonzero(rank <= cutoff)
-        chances[shown, rank[shown] - 1] = 1.0
-        return chances
+        """(document, rank): the chance that the document is shown there."""
+        return served_placement(self.scores, self.data.offsets, cutoff, self.serve_as)
 
 
 def ranker_of_policy(policy: Policy, data: RankingData, serve_as: ServeAs) -> NewRanker:
     """Return a model as it will be served on these features."""
     scores = policy.scores(data)
     described = {name: policy.manifest.get(name) for name in ("saferank", "files", "settings", "used_parts")}
-    return NewRanker(
-        data,
-        scores,
-        serve_as,
-        examination=policy.examination,
-        complete=True,
-        description=described | {"features": _described(data, scores)},
-    )
+    described["features"] = _described(data, scores)
+    return NewRanker(data, scores, serve_as, policy.examination, complete=True, description=described)
 
 
 def read_ranker(path: str | Path, serve_as: ServeAs = "deterministic") -> NewRanker:
     """Read a ranker that was made elsewhere: Parquet or CSV files with the columns of `ranker_of_table`."""
     tables = []
+    text = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(IDS, pa.string()))
     for file in candidate_files(path):
         try:
             if file.name.endswith((".csv", ".csv.gz")):
-                types = {"query_id": pa.string(), "document_id": pa.string()}
-                tables.append(
-                    pyarrow.csv.read_csv(file, convert_options=pyarrow.csv.ConvertOptions(column_types=types))
-                )
+                tables.append(pyarrow.csv.read_csv(file, convert_options=text))
             else:
                 tables.append(pq.read_table(file, partitioning=None))
         except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(
-                f"cannot be read ({error}); give Parquet, or CSV if its name ends in .csv.", file=file
-            ) from error
+            message = f"cannot be read ({error}); give Parquet, or CSV if its name ends in .csv."
+            raise DataError(message, file=file) from error
     return ranker_of_table(pa.concat_tables(tables, promote_options="default"), serve_as, source=str(path))
 
 
@@ -111,56 +95,56 @@ def ranker_of_table(
     The highest score, or the lowest rank, comes first. Documents that are not listed are not shown.
     """
     rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
-    there = rows.column_names
-    column = next((name for name in ("score", "rank") if name in there), "score")
-    for name in ("query_id", "document_id", column):
-        if name not in there:
-            wanted = "'score' or 'rank'" if name == column else f"'{name}'"
-            raise DataError(
-                f"a ranker needs a column {wanted}; there are {', '.join(there)}.", file=source, column=name
-            )
+    column = "rank" if "rank" in rows.column_names and "score" not in rows.column_names else "score"
+    for name in (*IDS, column):
+        if name not in rows.column_names:
+            wanted = f"{', '.join(IDS)} and score (or rank)"
+            there = ", ".join(rows.column_names)
+            raise DataError(f"a ranker has the columns {wanted}; there are {there}.", file=source, column=name)
     if len(rows) == 0:
         raise DataError("has no row; a ranker lists what it shows.", file=source)
     if column == "rank" and serve_as == "sampled":
         raise UsageError("rankings are drawn from scores; give a column 'score' to certify it as sampled.")
-    for name in ("query_id", "document_id"):
-        if rows[name].null_count:
-            row = int(np.flatnonzero(rows[name].is_null().to_numpy())[0])
-            raise DataError("got null, but every row has an id; fill it in.", file=source, row=row, column=name)
-    try:
-        values = rows[column].cast(pa.float64()).fill_null(float("nan")).to_numpy()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"holds {rows[column].type}, but must hold numbers.", file=source, column=column) from error
+    values = _cast(rows[column], pa.float64(), source, column).fill_null(float("nan")).to_numpy()
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         message = f"got {values[bad[0]]}, but every document needs a number; fill it in."
         raise DataError(message, file=source, row=int(bad[0]), column=column)
-    try:
-        query, document = (
-            rows[name].cast(pa.string()).combine_chunks().dictionary_encode() for name in ("query_id", "document_id")
-        )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        kinds = f"{rows['query_id'].type} and {rows['document_id'].type}"
-        raise DataError(
-            f"ids are {kinds}, but must be text or whole numbers.", file=source, column="query_id"
-        ) from error
-    code, documents = (column.indices.to_numpy(zero_copy_only=False).astype(np.int64) for column in (query, document))
+    query, document = (_cast(rows[name], pa.string(), source, name) for name in IDS)
+    for name, ids in zip(IDS, (query, document), strict=True):
+        if ids.null_count:
+            row = int(np.flatnonzero(ids.is_null().to_numpy())[0])
+            raise DataError("got null, but every row has an id; fill it in.", file=source, row=row, column=name)
+    (code, query_ids), (documents, document_ids) = _codes(query), _codes(document)
     order = np.lexsort((documents, code))
     again = np.flatnonzero((np.diff(code[order]) == 0) & (np.diff(documents[order]) == 0))
     if len(again):
-        row = int(order[again[0] + 1])
-        message = "this document is listed twice for its query; leave one."
-        raise DataError(message, file=source, row=row, column="document_id")
+        message = "this document is listed twice for its query; keep one of the rows."
+        raise DataError(message, file=source, row=int(order[again[0] + 1]), column="document_id")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
     data = RankingData(
         features=np.zeros((len(order), 0), np.float32),
         offsets=np.append(starts, len(order)),
-        query_ids=np.array(query.dictionary.to_pylist(), np.str_)[code[order][starts]],
-        document_ids=np.array(document.dictionary.to_pylist(), np.str_)[documents[order]],
+        query_ids=query_ids[code[order][starts]],
+        document_ids=document_ids[documents[order]],
         source=source,
     )
     scores = (values if column == "score" else -values)[order]
     return NewRanker(data, scores, serve_as, description={"candidate": _described(data, scores)})
+
+
+def _cast(values: pa.ChunkedArray, kind: pa.DataType, source: str, column: str) -> pa.ChunkedArray:
+    try:
+        return values.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"holds {values.type}, which cannot be read as {kind}.", file=source, column=column) from error
+
+
+def _codes(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+    """Return the number of each row's id, and the ids."""
+    encoded = ids.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, np.array(encoded.dictionary.to_pylist(), np.str_)
 
 
 def _described(data: RankingData, scores: NDArray[Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How much demand may have drifted without the log showing it, and what that could do to an estimate."""
+"""How much demand may have drifted without the log showing it, and how that could bias an estimate."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.drift import excess_pairs
 from saferank.verdict.held_out import HeldOut
 
 Floats = NDArray[np.float64]
@@ -34,29 +35,18 @@ class PossibleDrift:
 
 
 def possible_drift(log: HeldOut, part: HeldOut, examination: Floats, pairs: int) -> PossibleDrift:
-    """Return what to allow for. `log`: all that was counted; `part`: what is held out; both by query and period."""
-    return PossibleDrift(_at_most(log), _variation(part, examination, pairs))
+    """Return what to allow for. `log`: all that was counted; `part`: what is held out; both by query and period.
 
-
-def _at_most(log: HeldOut) -> float:
-    """Bound the relative deviation of click-through over periods, from pairs of clicks at the same place.
-
-    If nothing changes, two clicks on a document at a rank fall into the same period as often as two times of showing
-    it do: E[c (c - 1)] = n (n - 1) rate^2 in each period. A deviation s makes that 1 + s^2 times as much. Given the
-    clicks of all periods, the sum has a variance of about 2 sum (n rate)^2.
+    Given the clicks of all periods, the number of pairs of clicks in the same period has a variance of about twice
+    its expectation.
     """
     cell, rank = np.nonzero(log.shown)
-    n, c = log.shown[cell, rank].astype(np.float64), log.clicked[cell, rank].astype(np.float64)
     place = np.unique(log.pair[cell] * log.shown.shape[1] + rank, return_inverse=True)[1]
-    all_n, all_c = np.bincount(place, n), np.bincount(place, c)
-    other_n, other_c = all_n**2 - np.bincount(place, n * n), all_c**2 - np.bincount(place, c * c)
-    same_n, same_c = np.bincount(place, n * (n - 1.0)), np.bincount(place, c * (c - 1.0))
-    tells = (other_n > 0) & (same_n > 0)
-    expected = float((same_n[tells] * other_c[tells] / other_n[tells]).sum())
-    if expected <= 0.0:
-        return 1.0
-    excess = float(same_c[tells].sum()) / expected - 1.0
-    return min(math.sqrt(max(excess, 0.0) + Z * math.sqrt(2.0 / expected)), 1.0)
+    excess, expected = excess_pairs(place, log.shown[cell, rank], log.clicked[cell, rank])
+    at_most = 1.0
+    if expected > 0.0:
+        at_most = min(math.sqrt(max(excess, 0.0) + Z * math.sqrt(2.0 / expected)), 1.0)
+    return PossibleDrift(at_most, _variation(part, examination, pairs))
 
 
 def _variation(part: HeldOut, examination: Floats, pairs: int) -> Floats:

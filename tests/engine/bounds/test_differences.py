@@ -5,20 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from saferank.engine.bounds.differences import Differences, difference_weights, paired_differences
-from saferank.engine.errors import UsageError
+from saferank.engine.bounds.differences import Differences, effective_number
 from saferank.engine.types.click_patterns import ClickPatterns
-from tests.engine.bounds.worlds import (
-    World,
-    correlated_world,
-    dcg_world,
-    harmful_world,
-    heavy_world,
-    paper_world,
-)
-
-WORLDS = [paper_world(), dcg_world(), correlated_world(), heavy_world(), harmful_world()]
-NAMES = [world.name for world in WORLDS]
+from tests.engine.bounds.worlds import NAMES, WORLDS, World, correlated_world, known_differences
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=NAMES)
@@ -71,7 +60,7 @@ def test_two_queries_by_hand() -> None:
     patterns, offsets = two_queries()
     rho_0 = np.array([0.8, 0.2, 0.5, 0.3, 0.2])
     rho = np.array([0.6, 0.4, 0.25, 0.3, 0.45])
-    got = paired_differences(patterns, offsets, rho, rho_0, np.ones(1))
+    got = known_differences(patterns, offsets, rho, rho_0, np.ones(1))
     # weights: -1/4, 1 | -1/2, 0, 5/4; nothing clicked 6 + 1 times, then document 1 twice, 2 and 4 together once
     assert dict(zip(got.values.tolist(), got.counts.tolist(), strict=True)) == pytest.approx({0.0: 7, 0.75: 1, 1.0: 2})
     assert got.mean == pytest.approx((2 * 1.0 + 1 * 0.75) / 10)
@@ -84,27 +73,15 @@ def test_documents_never_shown_count_against_the_new_policy() -> None:
     patterns, offsets = two_queries()
     rho_0 = np.array([0.8, 0.0, 0.5, 0.5, 0.0])
     rho = np.array([0.5, 0.5, 0.5, 0.5, 0.0])
-    got = paired_differences(patterns, offsets, rho, rho_0, np.ones(1))
+    got = known_differences(patterns, offsets, rho, rho_0, np.ones(1))
     assert got.values.min() == -1.0
     assert got.mean == pytest.approx((2 * -1.0 + 1 * (0.0 - 1.0)) / 10)
-
-
-def test_clipping_lowers_every_value() -> None:
-    patterns, offsets = two_queries()
-    rho_0 = np.array([0.8, 0.2, 0.5, 0.3, 0.2])
-    rho = np.array([0.6, 0.4, 0.25, 0.3, 0.45])
-    free, clipped = (paired_differences(patterns, offsets, rho, rho_0, np.ones(1), clip=clip) for clip in (0.0, 0.4))
-    assert clipped.mean == pytest.approx((2 * (0.4 / 0.4 - 1) + (-0.5 + 0.45 / 0.4 - 1)) / 10)
-    assert clipped.mean < free.mean
-    assert (difference_weights(rho, rho_0, 0.4) <= difference_weights(rho, rho_0)).all()
-    with pytest.raises(UsageError, match=r"got clip -1\.0"):
-        paired_differences(patterns, offsets, rho, rho_0, np.ones(1), clip=-1.0)
 
 
 def test_the_same_policy_differs_in_nothing() -> None:
     patterns, offsets = two_queries()
     rho = np.array([0.8, 0.2, 0.5, 0.3, 0.2])
-    got = paired_differences(patterns, offsets, rho, rho, np.ones(1))
+    got = known_differences(patterns, offsets, rho, rho, np.ones(1))
     assert (got.values.tolist(), got.low, got.high) == ([0.0], 0.0, 0.0)
 
 
@@ -114,7 +91,7 @@ def test_terms_of_units_are_their_sums() -> None:
     rho_0 = np.array([0.8, 0.2, 0.5, 0.3, 0.2])
     rho = np.array([0.6, 0.4, 0.25, 0.3, 0.45])
     by_unit = replace(patterns, unit=np.array([0, 1, 0, 2]))
-    got = paired_differences(by_unit, offsets, rho, rho_0, np.ones(1))
+    got = known_differences(by_unit, offsets, rho, rho_0, np.ones(1))
     assert got.sizes is not None
     terms = {(value, size): int(n) for value, size, n in zip(got.values, got.sizes, got.counts, strict=True)}
     assert terms == {(0.75, 7.0): 1, (2.0, 2.0): 1, (0.0, 1.0): 1}  # unit 0: six without a click, and 0.75
@@ -130,8 +107,14 @@ def test_rewards_scale_the_terms() -> None:
     rho_0 = np.array([0.8, 0.2, 0.5, 0.3, 0.2])
     rho = np.array([0.6, 0.4, 0.25, 0.3, 0.45])
     paid = replace(patterns, rewards=np.array([3.0, 0.0, 2.0]))
-    got = paired_differences(paid, offsets, rho, rho_0, np.ones(1))
+    got = known_differences(paid, offsets, rho, rho_0, np.ones(1))
     assert got.mean == pytest.approx((2 * 3.0 * 1.0 + 1 * 2.0 * 1.25) / 10)
+
+
+def test_equal_weights_are_worth_their_number_and_one_heavy_weight_about_one() -> None:
+    assert effective_number(np.array([3, 2]), np.array([0.5, 0.5])) == pytest.approx(5.0)
+    assert effective_number(np.array([1, 4]), np.array([100.0, 1.0])) == pytest.approx(104.0**2 / 10_004.0)
+    assert effective_number(np.array([0]), np.array([1.0])) == 0.0
 
 
 def test_no_interactions() -> None:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.bounds.differences import Differences, paired_differences
+from saferank.engine.bounds.differences import Differences, extreme_sums, paired_differences, second_moments
 from saferank.engine.types.click_patterns import ClickPatterns
 
 Array = NDArray[np.float64]
 Policy = dict[tuple[int, ...], float]
 """The chance of each ranking."""
+DELTA = 0.05
+LOGS = 1_000
+
+
+def known_differences(
+    patterns: ClickPatterns, offsets: NDArray[np.int64], exposure: Array, logging_exposure: Array, examination: Array
+) -> Differences:
+    """The paired differences where both exposures are known; a document that was never shown has the weight -1."""
+    ratio = np.divide(exposure, logging_exposure, out=np.zeros(len(exposure)), where=logging_exposure > 0)
+    per_query = np.bincount(patterns.query, patterns.interactions, len(offsets) - 1).astype(np.float64)
+    low, high = extreme_sums(ratio - 1.0, offsets, len(examination))
+    moments = second_moments(ratio - 1.0, logging_exposure, offsets, examination, per_query)
+    return paired_differences(patterns, ratio - 1.0, low=low, high=high, second_moment=moments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +52,17 @@ class World:
     def logging_utility(self) -> float:
         return float(self.logging_exposure @ self.relevance)
 
-    def draw(self, interactions: int, rng: np.random.Generator) -> ClickPatterns:
-        return self.patterns(rng.multinomial(interactions, self.chances))
+    def draws(self, interactions: int, logs: int, seed: int = 0) -> list[Differences]:
+        """The differences of so many logs."""
+        values, chances = self.chances_of_values()
+        counts = np.random.default_rng(seed).multinomial(interactions, chances, size=logs)
+        return [replace(self.outcomes(), values=values[one > 0], counts=one[one > 0]) for one in counts]
+
+    @property
+    def variance(self) -> float:
+        """Of X."""
+        values, chances = self.chances_of_values()
+        return float(chances @ np.square(values - self.improvement))
 
     def patterns(self, counts: NDArray[np.int64]) -> ClickPatterns:
         seen = np.flatnonzero(counts)
@@ -53,7 +76,7 @@ class World:
 
     def differences(self, patterns: ClickPatterns) -> Differences:
         offsets = np.array([0, len(self.exposure)])
-        return paired_differences(patterns, offsets, self.exposure, self.logging_exposure, self.examination)
+        return known_differences(patterns, offsets, self.exposure, self.logging_exposure, self.examination)
 
     @cache  # noqa: B019 (a handful of worlds)
     def outcomes(self) -> Differences:
@@ -163,3 +186,12 @@ def make_world_with(world: World, relevance: Array) -> World:
     given = np.empty(6)
     given[order] = relevance
     return make_world("harmful", logging, new, world.examination, given)
+
+
+WORLDS = [paper_world(), dcg_world(), correlated_world(), heavy_world(), harmful_world()]
+NAMES = [world.name for world in WORLDS]
+
+
+def allowed(logs: int) -> float:
+    """At most this share of the logs may fail: delta plus three standard errors."""
+    return DELTA + 3.0 * math.sqrt(DELTA * (1.0 - DELTA) / logs)

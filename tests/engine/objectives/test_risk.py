@@ -6,9 +6,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from saferank.engine.click_models.examination import risk_constant
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_crm import action_crm
-from saferank.engine.objectives.exposure_crm import FLOOR, exposure_crm, risk_constant
+from saferank.engine.objectives.exposure_crm import FLOOR, exposure_crm
 from saferank.engine.objectives.risk import Constant
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
@@ -103,15 +104,11 @@ def test_the_proven_risk_is_never_below_the_papers(case: Case) -> None:
 
 
 def test_the_constant_of_a_short_list_is_its_own() -> None:
-    lengths = [1, 2, 3, 9]
-    offsets = np.cumsum([0, *lengths])
-    nothing = np.zeros((offsets[-1], 4), np.int64)
-    log = LogStatistics(offsets, np.zeros(4, np.int64), nothing, nothing)
+    lengths = np.array([1, 2, 3, 9])
     examination = np.array([0.5, 0.25, 0.125, 0.0625])
     expected = [1.0, 1 + 0.5 + 0.25, 1 + 0.5 + 0.25 + 0.125, 1 + 0.5 + 0.25 + 0.125 + 0.0625]
-    np.testing.assert_allclose(risk_constant(examination, log, "proven"), expected)
-    np.testing.assert_allclose(risk_constant(np.ones(4), log, "proven"), [1, 2, 3, 4])
-    np.testing.assert_allclose(risk_constant(examination, log, "paper"), 1.0)
+    np.testing.assert_allclose(risk_constant(examination, lengths), expected)
+    np.testing.assert_allclose(risk_constant(np.ones(4), lengths), [1, 2, 3, 4])
 
 
 def test_the_logging_policy_itself_has_a_divergence_of_one(case: Case) -> None:
@@ -168,10 +165,9 @@ def test_the_least_risky_exposure_leaves_an_unseen_document_its_floor() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 2.0, float("nan")])
 def test_delta_out_of_range(case: Case, delta: float) -> None:
-    message = f"delta is the chance that the bound may fail, between 0 and 1; got {delta}."
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError):
         exposure_crm(case.statistics, case.flat_rho_0, EXAMINATION, delta=delta)
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError):
         action_crm(case.statistics, case.pi_0, delta=delta)
 
 

@@ -12,54 +12,34 @@ product over interactions, so it depends on their counts alone and not on their 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.bounds.differences import Differences
-from saferank.engine.errors import UsageError
 
 Floats = NDArray[np.float64]
+FRACTIONS = np.geomspace(1e-6, 0.98, 64)
+"""Fractions over which the capital is shared out evenly; fixed before any data is seen."""
 NEGLIGIBLE = 20.0
 """A share whose capital is below the largest by this factor, in natural logarithms, is left out: that only lowers."""
-PRECISION = 1e-5
+ACCURACY = 1e-5
 """Of the bound, relative to its distance from the mean; the bound errs to the low side."""
 BLOCK = 1 << 12
-"""Values looked at together."""
+"""Values that are processed together."""
 
 
-@dataclass(frozen=True, eq=False)
-class Bets:
-    """How the capital is shared out over fractions at the start. To be fixed before the data is seen."""
-
-    fractions: Floats
-    shares: Floats
-
-    def __post_init__(self) -> None:
-        if ((self.fractions <= 0) | (self.fractions > 1)).any() or (self.shares < 0).any():
-            raise UsageError("a bet risks a fraction between 0 and 1 of a share that is not negative.")
-        if self.shares.sum() > 1 + 1e-9:
-            raise UsageError(f"the shares add up to {self.shares.sum()}, but the capital is 1.")
-
-
-def spread_bets(fractions: int = 64, least: float = 1e-6) -> Bets:
-    """Share the capital out evenly over fractions from `least` to almost 1, evenly spaced in their logarithm."""
-    grid = np.geomspace(least, 0.98, fractions)
-    return Bets(grid, np.full(fractions, 1.0 / fractions))
-
-
-def betting(differences: Differences, delta: float, bets: Bets | None = None) -> float:
+def betting(differences: Differences, delta: float) -> float:
     """Return the least mean that the bets do not rule out at level delta.
 
-    Holds at all looks at a growing log together, if `bets` stays the same, for independent interactions with
-    X >= low: nothing else is asked of X.
+    Holds at all looks at a growing log together, for independent interactions with X >= low: nothing else is asked
+    of X.
     """
-    bets = bets or spread_bets()
     low, mean = differences.low, differences.mean
     if differences.interactions == 0 or low >= mean:
         return low
-    differences = condense(differences)
+    differences, fractions = condense(differences), FRACTIONS
     goal = math.log(1.0 / delta)
     # The root lies between low, where the capital is infinite, and the mean, where no bet has won: log(1 + x) <= x.
     # Regula falsi with halving (Illinois), so that both ends close in on it.
@@ -71,27 +51,39 @@ def betting(differences: Differences, delta: float, bets: Bets | None = None) ->
             guess = 0.5 * (bottom + top)
         if not bottom < guess < top:  # no number lies between
             break
-        capital, bets = _log_capital(differences, guess, bets, goal)
+        shares = log_capitals(differences, guess, fractions)
+        largest = float(shares.max())
+        capital = largest if math.isinf(largest) else largest + math.log(float(np.exp(shares - largest).sum()))
+        if abs(capital - goal) <= 3.0:  # near the bound no other shares can matter; leaving some out only lowers it
+            fractions = fractions[shares >= largest - NEGLIGIBLE]
         if capital >= goal:
             bottom, above, below = guess, capital - goal, 0.5 * below
         else:
             top, below, above = guess, capital - goal, 0.5 * above
-        if top - bottom <= PRECISION * (mean - bottom):
+        if top - bottom <= ACCURACY * (mean - bottom):
             break
         guess = mean - 3.0 * (mean - top) if math.isinf(above) else bottom + (top - bottom) * above / (above - below)
     return bottom
 
 
-def log_capital(differences: Differences, mean: float, bets: Bets | None = None) -> float:
-    """Return the logarithm of the capital won against "the mean is at most `mean`": evidence, valid at any time."""
-    return _log_capital(condense(differences), mean, bets or spread_bets(), math.inf)[0]
+def log_capitals(differences: Differences, mean: float, fractions: Floats) -> Floats:
+    """Return the logarithm of what each fraction's share of the capital has become against "the mean is `mean`"."""
+    counts = differences.counts.astype(np.float64)  # a product of floats is many times as fast as one with integers
+    with np.errstate(divide="ignore", over="ignore"):
+        each: Floats = np.log(np.full(len(fractions), 1.0 / len(FRACTIONS)))
+        for start in range(0, len(differences.values), BLOCK):
+            part = slice(start, start + BLOCK)
+            expected = mean if differences.sizes is None else mean * differences.sizes[part]
+            gain = (differences.values[part] - expected) / ((mean - differences.low) * differences.largest_size)
+            each += counts[part] @ np.log1p(np.multiply.outer(gain, fractions))
+    return each
 
 
 def condense(differences: Differences, *, most: int = 1 << 13, spacing: float = 0.01) -> Differences:
     """Return few values in place of many, on which no bet wins more than on the given ones.
 
-    Each count is split over the two neighbouring points of a grid so that its mean stays: log(1 + f x) is concave, so
-    that can only lower the logarithm of the capital, and by some spacing^2/8 of its growth.
+    Each count is split over the two neighbouring points of a grid with the same mean: as log(1 + f x) is concave, that
+    can only lower the logarithm of the capital, by about spacing^2/8 of its growth.
     """
     if len(differences.values) <= most or differences.sizes is not None:
         return differences
@@ -104,26 +96,3 @@ def condense(differences: Differences, *, most: int = 1 << 13, spacing: float = 
     counts = np.bincount(place - first, differences.counts - upper, len(grid))
     counts += np.bincount(place - first + 1, upper, len(grid))
     return replace(differences, values=grid, counts=counts)
-
-
-def _log_capital(differences: Differences, mean: float, bets: Bets, goal: float) -> tuple[float, Bets]:
-    """Return the logarithm of the capital, and the bets that are worth following further.
-
-    What is left out lowers the capital at other means too, so the result stays a bound.
-    """
-    counts = differences.counts.astype(np.float64)  # a product of floats is many times as fast as one with integers
-    with np.errstate(divide="ignore", over="ignore"):
-        each = np.log(bets.shares)
-        for start in range(0, len(differences.values), BLOCK):
-            part = slice(start, start + BLOCK)
-            expected = mean if differences.sizes is None else mean * differences.sizes[part]
-            gain = (differences.values[part] - expected) / ((mean - differences.low) * differences.largest_size)
-            each += counts[part] @ np.log1p(np.multiply.outer(gain, bets.fractions))
-    largest = float(each.max())
-    if math.isinf(largest):
-        return largest, bets
-    total = largest + math.log(float(np.exp(each - largest).sum()))
-    if abs(total - goal) > 3.0:  # far from where the bound will be, other bets may count
-        return total, bets
-    kept = each >= largest - NEGLIGIBLE
-    return total, Bets(bets.fractions[kept], bets.shares[kept])

@@ -31,19 +31,19 @@ from saferank.engine.jit import jit
 
 Floats = NDArray[np.float64]
 MOST_TERMS = 1 << 22
-"""More terms than this are bounded by `betting`: the width no longer matters, the time would."""
+"""Above this many terms `betting` is used: its width no longer matters then, and it is faster."""
 OVERSHOOT = 1.1
-"""The option pays so much more than is needed: its price 1 is reached before the last moment."""
+"""The option pays this factor more than is needed, so that its price reaches the goal before the last term."""
 WEIGHT_OF_GUESS = 50.0
-"""Terms that the guess of the variance counts for."""
+"""Number of terms that the guess of the variance counts as."""
 MOST_STAKED = 0.98
 """Share of the capital that one term may lose."""
 BETS = 4096
-"""How often the stake is set anew."""
+"""How often the stake is updated."""
 LOWEST = -40.0
 """Logarithm of the smallest share of the goal in the table of stakes."""
 STEPS = 24
-"""Halvings of the interval in which the bound is looked for."""
+"""Bisection steps in the search for the bound."""
 
 
 def one_look(differences: Differences, delta: float) -> float:
@@ -55,43 +55,38 @@ def one_look(differences: Differences, delta: float) -> float:
         return differences.low
     if differences.terms > MOST_TERMS:
         return betting(differences, delta)
-    order, sizes = _in_order(differences)
+    terms = in_random_order(differences)
     error = differences.standard_error if differences.terms > 1 else 0.0
     top = differences.mean
     bottom = max(differences.low, top - max(1.5 * error, 1e-9))
-    while bottom > differences.low and not _doubted(differences, order, sizes, bottom, delta):
+    while bottom > differences.low and not rules_out(differences, terms, bottom, delta):
         bottom = max(differences.low, top - 2.0 * (top - bottom))
     for _ in range(STEPS):
         middle = 0.5 * (bottom + top)
         if not bottom < middle < top:
             break
-        if middle > differences.low and _doubted(differences, order, sizes, middle, delta):
+        if middle > differences.low and rules_out(differences, terms, middle, delta):
             bottom = middle
         else:
             top = middle
     return bottom
 
 
-def is_above(differences: Differences, mean: float, delta: float) -> bool:
-    """Whether "the mean is at most `mean`" is ruled out at level delta, at this one look."""
-    if differences.terms > MOST_TERMS:
-        return betting(differences, delta) > mean
-    return differences.terms > 0 and _doubted(differences, *_in_order(differences), mean, delta)
-
-
-def _doubted(differences: Differences, order: Floats, sizes: Floats, mean: float, delta: float) -> bool:
-    size = differences.largest_size
-    stake = MOST_STAKED / ((mean - differences.low) * size) if mean > differences.low else math.inf
+def rules_out(differences: Differences, terms: tuple[Floats, Floats], mean: float, delta: float) -> bool:
+    """Whether "the mean is at most `mean`" is ruled out at level delta; `terms` are those of `in_random_order`."""
+    order, sizes = terms
+    room = (mean - differences.low) * differences.largest_size
+    stake = MOST_STAKED / room if room > 0.0 else math.inf
     every = max(1, len(order) // BETS)
     return bool(_reaches(order, sizes, mean, stake, differences.guess, 1.0 / delta, every, _stakes(), LOWEST))
 
 
-def _in_order(differences: Differences) -> tuple[Floats, Floats]:
-    """Return the terms and their sizes in an order that is as good as random.
+def in_random_order(differences: Differences) -> tuple[Floats, Floats]:
+    """Return the terms and their sizes in a random order.
 
-    The terms come sorted, and one order for all logs would make the first of them always the same order statistics.
-    So the order is drawn with a seed that is a digest of the terms and the clicks that they come from: the same log
-    always gives the same bound, and different logs have unrelated orders.
+    The terms come sorted, and the same order for all logs would always put the same order statistics first. So the
+    seed is a digest of the terms and of the clicks that they come from: a log always gives the same bound, and
+    different logs have unrelated orders.
     """
     counts = np.round(differences.counts).astype(np.int64)
     digest = hashlib.sha256(differences.salt.encode())

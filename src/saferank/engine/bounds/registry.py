@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -16,11 +17,10 @@ import numpy as np
 from saferank.engine.bounds.betting import betting
 from saferank.engine.bounds.differences import Differences
 from saferank.engine.bounds.one_look import one_look
+from saferank.engine.delta import checked_delta
 from saferank.engine.errors import UsageError
 
 Constant = Literal["paper", "proven"]
-LEAST_DELTA = 1e-9
-"""Smaller ones are beyond what floating point can tell from 0."""
 CLIPS = 8
 """Levels at which the empirical Bernstein bound tries to clip X from above, each half the one before."""
 
@@ -76,10 +76,6 @@ def student_t(differences: Differences, delta: float) -> float:
     return max(differences.low, differences.mean - width)
 
 
-def _paper(differences: Differences, delta: float) -> float:
-    return divergence_bound(differences, delta, "paper")
-
-
 @dataclass(frozen=True)
 class Bound:
     """A way to bound the improvement from below, and what it rests on."""
@@ -101,31 +97,24 @@ NORMAL = "so many interactions that their mean is normal"
 THEOREM_1 = "the constant of the paper's Theorem 1"
 MIX = "the promise is about the queries as they were issued in the held-out part"
 
+CLICKS = (INDEPENDENT, POSITION_BASED)
+PAPER = partial(divergence_bound, constant="paper")
 BOUNDS = {
     bound.name: bound
     for bound in (
-        Bound("one-look", one_look, True, False, (INDEPENDENT, POSITION_BASED)),
-        Bound("betting", betting, True, True, (INDEPENDENT, POSITION_BASED)),
-        Bound("empirical-bernstein", empirical_bernstein, True, False, (INDEPENDENT, POSITION_BASED), False),
+        Bound("one-look", one_look, True, False, CLICKS),
+        Bound("betting", betting, True, True, CLICKS),
+        Bound("empirical-bernstein", empirical_bernstein, True, False, CLICKS, False),
         Bound("divergence", divergence_bound, True, False, (MIX, POSITION_BASED), False),
-        Bound("divergence-paper", _paper, False, False, (MIX, POSITION_BASED, THEOREM_1), False),
-        Bound("student-t", student_t, False, False, (INDEPENDENT, POSITION_BASED, NORMAL)),
+        Bound("divergence-paper", PAPER, False, False, (MIX, POSITION_BASED, THEOREM_1), False),
+        Bound("student-t", student_t, False, False, (*CLICKS, NORMAL)),
     )
 }
 """By name; `divergence-paper` and `student-t` are for comparison and promise nothing."""
 
 
 def check_bound(bound: str, delta: float) -> None:
-    """Raise if there is no such bound, or delta is no chance."""
+    """Raise if there is no such bound, or if delta is out of range."""
     if bound not in BOUNDS:
         raise UsageError(f"bound '{bound}' is unknown; choose one of: {', '.join(BOUNDS)}.")
-    if not LEAST_DELTA <= delta < 1.0:
-        message = f"delta is the chance that the bound may fail, below 1 and at least {LEAST_DELTA:g}; got {delta}."
-        raise UsageError(message)
-
-
-def interval(differences: Differences, delta: float, bound: str) -> tuple[float, float]:
-    """Return a lower and an upper bound, each at level delta."""
-    check_bound(bound, delta)
-    lower = BOUNDS[bound].lower
-    return lower(differences, delta), -lower(differences.negated(), delta)
+    checked_delta(delta)

@@ -20,12 +20,6 @@ def inverse_rank(cutoff: int = 5, power: float = 2.0) -> NDArray[np.float64]:
     return np.arange(1, cutoff + 1, dtype=np.float64) ** -float(power)
 
 
-def total_examination(lengths: NDArray[np.int64], examination: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Z of each query: the sum of the examination over the ranks that a list of its length fills."""
-    total: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(examination)])[np.minimum(lengths, len(examination))]
-    return total
-
-
 def parse_examination(text: str, cutoff: int | None = None) -> NDArray[np.float64]:
     """Examination as a user writes it: `inverse-rank:POWER`, or one probability per rank: `1,0.5,0.3`.
 
@@ -61,3 +55,24 @@ def check_probabilities(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if len(bad):
         raise UsageError(f"{name}[{bad[0]}] is {array[bad[0]]:g}, but a probability lies between 0 and 1.")
     return array
+
+
+def examination_of_ranks(rank: NDArray[np.int32], examination: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the examination of each rank, counted from 1; 0 beyond the last one."""
+    return np.where(rank <= len(examination), examination[np.minimum(rank, len(examination)) - 1], 0.0)
+
+
+def total_examination(examination: NDArray[np.float64], documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Z of queries with so many documents: the sum of the examination over the ranks that a list fills."""
+    ranks = np.minimum(documents, len(examination))
+    return np.concatenate([[0.0], np.cumsum(examination)])[ranks]
+
+
+def risk_constant(examination: NDArray[np.float64], documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    """c = min(K, 1 + Z) of queries with so many documents, K being the ranks that a list fills.
+
+    E[X^2] <= c sum_d w(d)^2 rho_0(d) for X = sum_d w(d) c(d), the weighted clicks of one interaction, if clicks are
+    position-based and independent given the ranking y: split E[X^2 | y] into the variance and the squared mean, and
+    use Cauchy-Schwarz on the latter. The paper's c = 1 leaves out the squared mean (docs/guarantees.md).
+    """
+    return np.minimum(np.minimum(documents, len(examination)), 1.0 + total_examination(examination, documents))

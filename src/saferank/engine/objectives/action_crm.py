@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.delta import checked_delta
 from saferank.engine.objectives.action_ips import action_ips, stands_for
 from saferank.engine.objectives.action_objective import ActionObjective
-from saferank.engine.objectives.risk import checked_delta
 from saferank.engine.types.log_statistics import LogStatistics
 
 

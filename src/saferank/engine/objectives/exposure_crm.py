@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.click_models.examination import risk_constant
+from saferank.engine.delta import checked_delta
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
-from saferank.engine.objectives.risk import Constant, checked_delta
+from saferank.engine.objectives.risk import Constant, checked_constant
 from saferank.engine.types.log_statistics import LogStatistics
 
 FLOOR = 1e-4
@@ -35,21 +37,11 @@ def exposure_crm(
     that is more than the true one, the risk is understated, so a guarantee needs a known rho_0 and floor = 0.
     """
     estimate = exposure_ips(log, logging_exposure, examination, clip=clip)
-    scale = risk_constant(examination, log, constant) * (1.0 - checked_delta(delta)) / delta
+    c = 1.0 if checked_constant(constant) == "paper" else risk_constant(examination, np.diff(log.offsets))
+    scale = c * (1.0 - checked_delta(delta)) / delta
     interactions = log.interactions / max(log.total_interactions, 1) ** 2
     per_document = np.repeat(scale * interactions, np.diff(log.offsets))
     raised = np.maximum(logging_exposure, floor)
     if raised.min(initial=1.0) <= 0:
         raise UsageError("some documents have no logging exposure at all; the divergence needs a floor above 0.")
     return replace(estimate, risk_weight=per_document / raised)
-
-
-def risk_constant(examination: NDArray[np.float64], log: LogStatistics, constant: Constant) -> NDArray[np.float64]:
-    """Return c of each query: 1 ("paper"), or min(K, 1 + Z) with Z the query's own ("proven")."""
-    if constant == "paper":
-        return np.ones(log.queries)
-    if constant == "proven":
-        ranks = np.minimum(np.diff(log.offsets), len(examination))
-        total_examination = np.concatenate([[0.0], np.cumsum(examination)])[ranks]
-        return np.minimum(ranks, 1.0 + total_examination)
-    raise UsageError(f"constant {constant!r} is unknown; choose 'paper' or 'proven'.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from saferank.engine.delta import checked_delta
 from saferank.engine.errors import UsageError
 
 Constant = Literal["paper", "proven"]
@@ -21,10 +22,11 @@ class Risk:
 
     def __post_init__(self) -> None:
         checked_delta(self.delta)
+        checked_constant(self.constant)
 
 
-def checked_delta(delta: float) -> float:
-    """Return delta, or raise unless it lies strictly between 0 and 1."""
-    if not 0 < delta < 1:
-        raise UsageError(f"delta is the chance that the bound may fail, between 0 and 1; got {delta}.")
-    return delta
+def checked_constant(constant: Constant) -> Constant:
+    """Return the constant, or raise if there is none of that name."""
+    if constant not in get_args(Constant):
+        raise UsageError(f"constant {constant!r} is unknown; choose from: {', '.join(get_args(Constant))}.")
+    return constant

@@ -1,4 +1,4 @@
-"""What turns features into scores. All are `torch.nn.Module`s: (documents, features) in, (documents,) out."""
+"""Scorers: `torch.nn.Module`s that take (documents, features) and return (documents,) scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCORERS = ("linear", "mlp")
 
 
 def make_scorer(name: str, features: int, *, seed: int, **settings: Any) -> torch.nn.Module:
-    """Return a new scorer with random weights drawn from `seed`, whatever PyTorch's own generator is at."""
+    """Return a new scorer with random weights drawn from `seed`; PyTorch's own generator is left as it is."""
     import torch
 
     from saferank.policy.scorers.linear import Linear

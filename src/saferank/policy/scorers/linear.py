@@ -11,6 +11,6 @@ class Linear(torch.nn.Module):
         self.layer = torch.nn.Linear(features, 1, bias=False)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Return one score a row."""
+        """Return one score per row."""
         scores: torch.Tensor = self.layer(features).squeeze(-1)
         return scores

@@ -17,6 +17,6 @@ class MLP(torch.nn.Module):
         self.layers = torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], 1))
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Return one score a row."""
+        """Return one score per row."""
         scores: torch.Tensor = self.layers(features).squeeze(-1)
         return scores

@@ -8,11 +8,13 @@ import pytest
 
 from saferank.engine.errors import UsageError
 from saferank.logs.aggregated_log import AggregatedLog
-from saferank.verdict.certify import CertifySettings, certify
+from saferank.verdict.certify import CertifySettings, certify, take_look
 from saferank.verdict.checks import Refused
+from saferank.verdict.inputs import VerdictInputs, load_inputs
 from saferank.verdict.ledger import Ledger
-from saferank.verdict.take_look import VerdictInputs, load_candidate_inputs, take_look
+from tests.policy.made import write_features
 from tests.shops import Ranker, World, make_shop, noisy
+from tests.verdict.small_log import linear_policy, small_log
 
 QUICK = CertifySettings(details=False)
 
@@ -33,7 +35,7 @@ def log(world: World) -> AggregatedLog:
 def inputs(world: World, log: AggregatedLog, new: Ranker) -> VerdictInputs:
     shop = world.shop
     ids = {"query_id": np.repeat(shop.query_ids, shop.documents), "document_id": shop.document_ids}
-    return load_candidate_inputs(ids | {"score": new.flat}, log)
+    return load_inputs(ids | {"score": new.flat}, log)
 
 
 def test_each_model_spends_less_and_the_same_one_what_it_did(world: World, log: AggregatedLog, tmp_path: Path) -> None:
@@ -70,3 +72,21 @@ def test_a_refusal_is_no_look(world: World, log: AggregatedLog, tmp_path: Path) 
 def test_the_share_is_the_ledgers(world: World, log: AggregatedLog, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         take_look(inputs(world, log, world.logging), replace(QUICK, spent=0.5), tmp_path / "looks.json")
+
+
+def test_files_and_what_they_hold_give_the_same_certificate(tmp_path: Path) -> None:
+    small, policy = small_log(), linear_policy(1.0, 0.2)
+    small.write(tmp_path / "log.parquet", 4_000)
+    policy.save(tmp_path / "model")
+    write_features(tmp_path / "features.parquet", small.data)
+    named = certify(tmp_path / "model", str(tmp_path / "log.parquet"), QUICK, features=tmp_path / "features.parquet")
+    log = small.aggregated(tmp_path / "log.parquet")
+    direct = certify(policy, log, replace(QUICK, spent=0.5), features=small.data)
+    assert (named.verdict, named.lower, named.upper) == (direct.verdict, direct.lower, direct.upper)
+    assert [look.lower for look in Ledger.read(tmp_path / "log.parquet.ledger.json").looks] == [named.lower]
+    known = certify(policy, log, QUICK, features=small.data, logging_scores=small.logging_scores)
+    assert (known.logging_exposure, direct.logging_exposure) == ("known", "counted")
+    with pytest.raises(UsageError):
+        certify(policy, log)
+    with pytest.raises(UsageError):
+        certify({"query_id": ["q0"], "document_id": ["d0"], "score": [1.0]}, log, logging_scores="noise")

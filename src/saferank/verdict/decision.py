@@ -1,0 +1,262 @@
+"""The decision on held-out interactions: which interactions are compared, by which curves, and what that proves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank import __version__
+from saferank.engine.bounds.registry import BOUNDS, check_bound
+from saferank.engine.errors import DataError, UsageError
+from saferank.logs.aggregated_log import PARTS, AggregatedLog
+from saferank.verdict.certificate import Certificate, Verdict
+from saferank.verdict.checks import Refused, check_cutoff, check_features, check_known_ranker, check_ranked
+from saferank.verdict.comparison import Comparison, Rankers
+from saferank.verdict.curves import UNCHECKED, curves_for
+from saferank.verdict.details import with_details
+from saferank.verdict.held_out import by_query, held_out
+from saferank.verdict.inputs import VerdictInputs
+from saferank.verdict.judge import DEFAULT_WEIGHT, Judge, prepare_judge
+from saferank.verdict.log_doubts import LogDoubts, log_doubts
+from saferank.verdict.needed import needed_to_decide
+from saferank.verdict.possible_drift import possible_drift
+
+Floats = NDArray[np.float64]
+LEARNING_PARTS = ("train", "validation")
+EXAMINATION = "the examination of the ranks is as estimated from the log, within its confidence set"
+GIVEN = "the examination of the ranks is as it was given, within the range stated"
+KNOWN = "the logging policy is Plackett-Luce with the scores given"
+STABLE = "the relevance of a document did not change while the ranker changed"
+WITHIN = "the relevance of a document did not change within a period"
+FEW_CLICKS = 50.0
+"""Effective clicks below which a verdict rests on very little."""
+
+
+@dataclass(frozen=True)
+class CertifySettings:
+    """What to ask of the certificate."""
+
+    delta: float = 0.05
+    """Chance of a wrong DEPLOY that is accepted."""
+    tolerance: float = 0.0
+    """Loss in clicks per interaction that is accepted."""
+    bound: str = "one-look"
+    """Name of the confidence bound: see `engine.bounds.registry`."""
+    clip: float = 0.0
+    """Logging exposure is raised to this at least: lowers the estimate, and its variance."""
+    most_weight: float | None = None
+    """Limit of a click's weight; chosen on the validation part if None."""
+    trust_examination: bool = False
+    """Whether a given curve is believed where the log cannot check it."""
+    random_per_unit: bool = False
+    """Whether rankings that depend on the user were drawn at random, and not by the user's taste."""
+    spent: float = 1.0
+    """Share of delta for this look: see `Ledger`."""
+    look: int = 1
+    details: bool = True
+    """Whether to add what the verdict does not need: other bounds, curves and deltas, and segments."""
+
+    def __post_init__(self) -> None:
+        check_bound(self.bound, self.delta)
+        if not 0.0 <= self.tolerance < math.inf:
+            raise UsageError(f"tolerance is a loss that is accepted, 0 or more; got {self.tolerance}.")
+        if self.clip < 0.0:
+            raise UsageError(f"clip is an exposure, 0 or more; got {self.clip}.")
+        if self.most_weight is not None and not self.most_weight >= 1.0:
+            raise UsageError(f"the largest weight must be 1 or more; got {self.most_weight}.")
+
+
+def decide(lower: float, upper: float, tolerance: float) -> Verdict:
+    """DEPLOY if the improvement is proven to be at least -tolerance, KEEP if proven below it, else MORE DATA."""
+    if lower >= -tolerance:
+        return Verdict.DEPLOY
+    return Verdict.KEEP if upper < -tolerance else Verdict.MORE_DATA
+
+
+def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certificate:
+    """Return the verdict on the part `certify` of the log, at level settings.delta * settings.spent."""
+    log, ranker = inputs.log, inputs.ranker
+    _check_call(inputs, settings)
+    check_cutoff(log.manifest)
+    doubts = log_doubts(log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit)
+    rankers = Rankers(log, ranker, inputs.logging_scores)
+    judge, by_period, seen_queries = _best_judge(rankers, settings, doubts, inputs.examination)
+    test, curves, limit = judge.comparison, judge.curves, judge.limits[0]
+    known = rankers.logging_placement is not None
+    if rankers.logging_placement is not None:
+        daily = held_out(log, ("certify",), rankers.pairs, strata=np.arange(max(len(log.periods), 1)))
+        check_known_ranker(daily, rankers.logging_placement, log.periods, log.source)
+    missing = _missing(test, rankers, curves.curve)
+    check_ranked(missing["interactions"], source=log.source)
+    if ranker.complete:
+        check_features(missing["clicks"], missing["exposure"], source=log.source)
+
+    delta = settings.delta * settings.spent
+    lower, worst = judge.lower(delta)
+    upper = judge.upper(delta)
+    verdict = decide(lower, upper, settings.tolerance)
+    differences = test.differences(curves.curve, limit)
+    worth = test.effective_clicks(curves.curve, limit)
+    certificate = Certificate(
+        verdict=verdict,
+        improvement=differences.mean,
+        lower=lower,
+        upper=upper,
+        delta=settings.delta,
+        spent=delta,
+        look=settings.look,
+        tolerance=settings.tolerance,
+        bound=settings.bound,
+        serve_as=ranker.serve_as,
+        interactions=differences.interactions,
+        click_rate=float(test.part.rewards.sum()) / differences.interactions,
+        logging_exposure="known" if known else "counted",
+        strata="query and period" if by_period else "query",
+        examination={
+            "kind": curves.kind,
+            "unchecked": curves.kind == UNCHECKED,
+            "curve": curves.curve.tolist(),
+            "worst": worst.tolist(),
+        },
+        effective_clicks=worth,
+        unsupported_exposure=test.unsupported(curves.curve),
+        without_features=missing,
+        covers=_covers(log),
+        low=differences.low,
+        high=differences.high,
+        most_weight=limit,
+        standard_error=differences.standard_error,
+        drift_allowance=test.allowance(curves.curve, limit),
+        needed=needed_to_decide(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
+        unit="query" if by_query(log) else log.manifest.get("unit"),
+        reward=(log.manifest.get("reward") or {}).get("column"),
+        doubts=doubts.doubts,
+        assumptions=(
+            *BOUNDS[settings.bound].assumptions,
+            GIVEN if curves.kind == UNCHECKED else EXAMINATION,
+            KNOWN if known else WITHIN if by_period else STABLE,
+        ),
+        warnings=tuple(_warnings(judge, worth, missing, complete=ranker.complete)),
+        inputs={"model": ranker.description, "log": log.manifest},
+        saferank=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    return with_details(certificate, judge, seen_queries) if settings.details else certificate
+
+
+def _check_call(inputs: VerdictInputs, settings: CertifySettings) -> None:
+    log = inputs.log
+    for curve in (inputs.examination, inputs.ranker.examination):
+        if curve is not None and len(curve) != log.cutoff:
+            raise UsageError(
+                f"the log is counted for {log.cutoff} ranks, but the model is for {len(curve)}; aggregate it with that "
+                "cutoff."
+            )
+    unit = log.manifest.get("unit")
+    if by_query(log) and unit is not None:
+        raise UsageError(f"the log is split by query and has units ({unit}) that span queries; leave one of them out.")
+    if (unit is not None or by_query(log)) and not BOUNDS[settings.bound].units:
+        raise UsageError(f"the bound '{settings.bound}' cannot take units; choose one-look or betting.")
+
+
+def _best_judge(
+    rankers: Rankers, settings: CertifySettings, doubts: LogDoubts, examination: Floats | None
+) -> tuple[Judge, bool, NDArray[np.int64]]:
+    """Return the judge that expects the higher lower bound, whether it compares by period, and the training queries.
+
+    If the ranker never changed, or is known, all interactions of a query are taken together. If it changed, they are
+    separated by the stretches of time in which it did not; or, where no drift of demand was found, taken together
+    with an allowance for what may have been missed.
+    """
+    log, pairs = rankers.log, rankers.pairs
+    any_time = BOUNDS[settings.bound].any_time
+    # with an any-time bound the log may grow between looks, and the limit must not depend on it
+    limit = (settings.most_weight or DEFAULT_WEIGHT) if any_time else settings.most_weight
+
+    def judge(strata: NDArray[np.int64] | None, *, allow: bool = False) -> tuple[Judge, bool, NDArray[np.int64]]:
+        by_period = strata is not None
+        learning = held_out(log, LEARNING_PARTS, pairs, strata=strata)
+        if learning.cells == 0:
+            message = "the parts 'train' and 'validation' are empty, and the examination of ranks comes from them."
+            raise DataError(f"{message} Choose another split, such as 20/20/60.", file=log.source)
+        curves = curves_for(
+            learning.statistics(), examination, trust=settings.trust_examination, within=by_period, fixed=any_time,
+            strict=by_period and doubts.may_drift, source=log.source,
+        )  # fmt: skip
+        validation, test = (rankers.compare(name, strata, settings.clip) for name in ("validation", "certify"))
+        if test.part.patterns.total_interactions == 0:
+            message = "the part 'certify' of the log has no interaction; log more, or choose another split."
+            raise DataError(message, file=log.source)
+        if allow:
+            whole, part = (held_out(log, parts, pairs, strata=doubts.stretches) for parts in (PARTS, ("certify",)))
+            drift = possible_drift(whole, part, curves.curve, pairs.documents)
+            validation, test = replace(validation, drift=drift), replace(test, drift=drift)
+            curves = curves.with_powers(drift.at_most)
+        delta = settings.delta * settings.spent
+        found = prepare_judge(validation, test, curves, settings.bound, delta, most_weight=limit)
+        return found, by_period, np.unique(learning.query)
+
+    if doubts.stretches is None:
+        return judge(None)
+    if doubts.may_drift:
+        return judge(doubts.stretches)
+    together = judge(None, allow=True)
+    try:
+        apart = judge(doubts.stretches)
+    except Refused:  # within a stretch, rankings do not vary enough to estimate the curve
+        return together
+    return max(apart, together, key=lambda one: one[0].expected_lower)
+
+
+def _missing(test: Comparison, rankers: Rankers, curve: Floats) -> dict[str, float]:
+    """Return the shares of the held-out part that the new ranker cannot show, or does not rank."""
+    part = test.part
+    lacking = ~rankers.listed[part.pair] & rankers.ranked[part.query][part.stratum]
+    clicks, examined = part.clicked.sum(axis=1), part.shown @ curve
+    unranked = ~rankers.ranked[part.query]
+    return {
+        "clicks": float(clicks[lacking].sum() / max(clicks.sum(), 1)),
+        "exposure": float(examined[lacking].sum() / max(examined.sum(), 1e-300)),
+        "interactions": float(part.interactions[unranked].sum() / max(part.interactions.sum(), 1)),
+    }
+
+
+def _covers(log: AggregatedLog) -> str:
+    period = log.manifest.get("period")
+    when = "" if period is None else f", in the time of the log ({str(period[0])[:16]} to {str(period[1])[:16]})"
+    which = "the queries of the log, as often as they were issued in the held-out part"
+    if by_query(log):
+        which = "queries like those of the log, new ones included"
+    return f"{which}, at ranks 1 to {log.cutoff}{when}"
+
+
+def _warnings(judge: Judge, worth: float, missing: dict[str, float], *, complete: bool) -> list[str]:
+    found = []
+    if judge.curves.kind == UNCHECKED:
+        found.append("the examination curve was given and trusted: this log cannot check it.")
+    if (drift := judge.comparison.drift) is not None:
+        found.append(
+            "the ranker changed while the log was written. No drift of demand was found; the bounds allow for what the "
+            f"log cannot exclude (relevance that varies by up to {drift.at_most:.0%} over time). Rankings drawn at "
+            "random within the day would need no allowance."
+        )
+    if not BOUNDS[judge.bound].guarantee:
+        found.append(f"the bound '{judge.bound}' promises nothing for a given number of interactions.")
+    if worth < FEW_CLICKS:
+        found.append(f"after weighting, the held-out clicks are worth only {worth:.0f}: log more.")
+    if missing["clicks"] > 0 or missing["exposure"] > 0:
+        why = "have no features" if complete else "are not listed"
+        found.append(
+            f"{missing['clicks']:.1%} of the clicks are on documents that {why}: the new ranker cannot earn them, and "
+            "they count against it."
+        )
+    if missing["interactions"] > 0:
+        found.append(
+            f"{missing['interactions']:.1%} of the interactions are of queries that the new ranker does not rank: the "
+            "promise holds if these keep their current ranking."
+        )
+    return found

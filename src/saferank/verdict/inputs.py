@@ -1,0 +1,119 @@
+"""What a verdict is about and what it is made from, loaded in one way for the command line, the report and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from saferank.engine.click_models.examination import parse_examination
+from saferank.engine.errors import UsageError
+from saferank.engine.types.ranking_data import RankingData
+from saferank.features.load_features import load_features, take_column, with_ids
+from saferank.features.reader import Missing
+from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.load_log import load_log
+from saferank.logs.split import split_of
+from saferank.policy.model_folder import is_model
+from saferank.policy.policy import Policy
+from saferank.policy.serve import ServeAs
+from saferank.verdict.checks import check_untouched
+from saferank.verdict.new_ranker import NewRanker, ranker_of_policy, ranker_of_table, read_ranker
+
+Ranker: TypeAlias = NewRanker | Policy | str | Path | pa.Table | Mapping[str, Any]
+"""A model or its folder; or scores made elsewhere: a table, or Parquet or CSV files (see `ranker_of_table`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class VerdictInputs:
+    """What a verdict is about, and what it is made from."""
+
+    ranker: NewRanker
+    log: AggregatedLog
+    examination: NDArray[np.float64] | None = None
+    """A curve that was given, when the model was fitted or now."""
+    logging_scores: NDArray[np.float32] | None = None
+    """Of the Plackett-Luce policy that made the log, one per row of `ranker.data`, if they are known."""
+    policy: Policy | None = None
+    """The model, if it is one of ours."""
+
+
+def load_inputs(
+    ranker: Ranker,
+    log: str | Path | AggregatedLog,
+    features: str | Path | RankingData | None = None,
+    *,
+    serve_as: ServeAs = "deterministic",
+    examination: str | NDArray[np.float64] | None = None,
+    logging_scores: str | NDArray[np.float32] | None = None,
+    part: str = "train",
+    progress: Callable[[str], object] | None = None,
+    **log_options: Any,
+) -> VerdictInputs:
+    """Return what a verdict needs: for a model, the log is cut and split as for training, and checked to be held out.
+
+    See `certify` for the arguments. `part` is that of a data set of features, and `progress` is told each step.
+    """
+    tell = progress or (lambda _: None)
+    if isinstance(ranker, (str, Path)) and is_model(Path(ranker)):
+        ranker = Policy.load(ranker)
+    policy, given = None, examination
+    scores: NDArray[np.float32] | str | None = logging_scores
+    if isinstance(ranker, Policy):
+        if features is None:
+            raise UsageError("a model ranks by features; give those of the queries in the log.")
+        tell("Reading the features")
+        policy = ranker
+        data, scores = _features(policy, features, logging_scores, part)
+        new = ranker_of_policy(policy, data, serve_as)
+        if examination is None and str(policy.inputs.get("examination", "")).startswith("given"):
+            given = policy.examination
+    elif isinstance(ranker, NewRanker):
+        new = ranker
+    else:
+        tell("Reading the scores")
+        read = isinstance(ranker, (str, Path))
+        new = read_ranker(ranker, serve_as) if read else ranker_of_table(ranker, serve_as)  # type: ignore[arg-type]
+    if isinstance(scores, str):
+        raise UsageError("logging scores are named as a column of a model's features; here, give their values.")
+    tell("Reading the log")
+    aggregated = log if isinstance(log, AggregatedLog) else read_log(log, policy, **log_options)
+    if policy is not None:
+        check_untouched(policy.manifest, aggregated.manifest)
+    if isinstance(given, str):
+        given = parse_examination(given, aggregated.cutoff)
+    return VerdictInputs(new, aggregated, given, scores, policy)
+
+
+def read_log(log: str | Path, policy: Policy | None = None, **log_options: Any) -> AggregatedLog:
+    """Return the log by the options of `load_log`; cutoff, split and unit are those of the model's log, if given."""
+    if policy is not None:
+        trained = policy.inputs.get("log") or {}
+        log_options["cutoff"] = policy.cutoff
+        log_options["unit"] = log_options.get("unit") or trained.get("unit")
+        if "split" in trained:
+            log_options["split"] = split_of(trained["split"])
+    return load_log(log, **log_options)
+
+
+def _features(
+    policy: Policy, features: str | Path | RankingData, logging_scores: str | NDArray[np.float32] | None, part: str
+) -> tuple[RankingData, NDArray[np.float32] | None]:
+    """Return the features that the model reads, and the column of the logging scores, if one is named."""
+    if logging_scores is None:
+        logging_scores = policy.inputs.get("logging_scores")
+    column = logging_scores if isinstance(logging_scores, str) and logging_scores != "none" else None
+    if isinstance(features, RankingData):
+        data = with_ids(features)
+    else:
+        wanted = policy.schema.names if column is None else (*policy.schema.names, column)
+        missing: Missing = "error" if policy.schema.missing == "error" else "nan"
+        data = load_features(features, part=part, columns=wanted, missing=missing)
+    if column is not None:
+        return take_column(data, column)
+    return data, None if isinstance(logging_scores, str) else logging_scores
