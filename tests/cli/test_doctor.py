@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -74,7 +73,7 @@ def test_statistics_in_place_of_the_log(log: Path) -> None:
 
 def test_options(log: Path, original: pa.Table) -> None:
     names = ["clicked" if name == "click" else name for name in original.column_names]
-    positions = np.array(original["position"])
+    positions = original["position"].to_pylist()
     positions[0] = 0
     place = names.index("position")
     pq.write_table(original.rename_columns(names).set_column(place, "position", pa.array(positions)), log)

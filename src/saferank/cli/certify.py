@@ -115,8 +115,8 @@ def certify(
     (minus --tolerance), and this is wrong with probability at most --delta.
     [bold red]KEEP[/bold red]: it earns fewer. [bold yellow]MORE DATA[/bold yellow]: too little held-out data to decide.
 
-    Only the part [bold]certify[/bold] of the log is used, which training never saw. Each further
-    look at the same part, with any model, costs a share of delta.
+    Only the part [bold]certify[/bold] of the log is used, which training never saw. Each
+    further look at the same part, with any model, costs a share of delta.
     Exit codes: 0 DEPLOY, 3 KEEP, 4 MORE DATA; 1 unusable data or no guarantee
     possible, 2 wrong usage.
 

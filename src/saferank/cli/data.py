@@ -22,7 +22,7 @@ MOST_LABELS = 10
 
 
 def data(name: DataArgument) -> None:
-    """Show what is in a data set: sizes, labels, queries without a relevant document.
+    """Show what is in a data set: sizes, labels, queries with nothing relevant.
 
     [cyan]saferank data synthetic:small[/cyan]    or mslr10k, mslr30k; small@7 has seed 7
     [cyan]saferank data MSLR-WEB30K/Fold1[/cyan]  a folder of train.txt, vali.txt, test.txt

@@ -40,11 +40,11 @@ def doctor(
 ) -> None:
     """Check whether a click log is fit to learn from, and what to log differently.
 
-    Reports how much data there is, how random the rankings were, which candidates
-    were never shown (with --features), how clicks depend on the rank, whether
-    changing demand, a changed ranker, personalisation or bots break what a verdict
-    relies on, and the smallest gain that the log can prove. The exit code is 0
-    whatever it finds: it informs, [bold]certify[/bold] decides.
+    Reports how much data there is, how random the rankings were, which
+    candidates were never shown (with --features), how clicks depend on the rank,
+    whether drift, personalisation or bots rule a verdict out, and the smallest
+    gain that the log can prove. The exit code is 0 whatever it finds: it informs,
+    [bold]certify[/bold] decides.
 
     [cyan]saferank doctor log.parquet --features features.parquet[/cyan]
     """

@@ -58,9 +58,9 @@ def plan(
 ) -> None:
     """Plan the next log: how much randomness, at what cost, for how many days.
 
-    A ranker that always shows the same ranking leaves nothing to compare. Sampling
-    its rankings with a temperature T costs clicks, but the log can then certify a
-    better ranker. For each temperature, and for swaps of neighbouring ranks:
+    A ranker that always shows the same ranking leaves nothing to compare.
+    Sampling its rankings with a temperature T costs clicks, but the log can then
+    certify a better ranker. For each temperature, and for random swaps:
 
     [bold]lost[/bold]      clicks lost compared with the log as it is, best estimate
     [bold]at most[/bold]   the same with 95% confidence, as if nothing unseen were clicked

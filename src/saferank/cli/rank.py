@@ -47,13 +47,14 @@ def rank(
     """Rank documents with a model, as a stream: memory does not grow with the file.
 
     Writes query_id, document_id, score, rank (from 1) and exposure, the expected
-    examination of the document: of its rank if deterministic, the exact expectation
-    over all rankings if sampled. Sampled rankings, from which the next log can be
-    learned, also have log_probability. Keep both with the clicks: they are the true
-    propensities of that log. The seed is printed, and gives the same rankings again.
+    examination of the document: that of its rank if deterministic, the exact
+    expectation over all rankings if sampled. Sampled rankings also have
+    log_probability, and make a log that can be learned from: keep both columns
+    with the clicks, they are its true propensities. The seed is printed, and
+    gives the same rankings again.
 
-    Features are matched by name. A feature that the file lacks is an error, and so
-    is a numeric column that the model does not know (--ignore).
+    Features are matched by name. A feature that the file lacks is an error, and
+    so is a numeric column that the model does not know (--ignore).
 
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
     """

@@ -51,12 +51,12 @@ def report(
     on_bad_rows: options.OnBadRows = "error",
     out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("report.html"),
 ) -> None:
-    """Write one page for everyone involved: the verdict, what it means, what changes.
+    """Write one page to share: the verdict, what it means, what changes.
 
-    The verdict and its confidence, training and assumptions; with --log, the health
-    of the log; with --features too, which documents gain and lose exposure, and the
-    queries that change most. For a reproduction: its table, findings and figures.
-    One file that opens offline, on a phone, in dark mode and on paper.
+    The verdict and its confidence, training and assumptions; with --log, the
+    health of the log; with --features too, which documents gain and lose exposure
+    and which queries change most. For a reproduction: its table, findings and
+    figures. One file that opens offline, on a phone, in dark mode and on paper.
 
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     """

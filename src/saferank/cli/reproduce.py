@@ -46,11 +46,11 @@ def reproduce(
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for results, table and figures.")] = Path("reproduction"),
 ) -> None:
-    """Repeat the paper's experiment: simulated clicks, six methods, the table and the figures.
+    """Repeat the paper's experiment: simulated clicks, six methods, all figures.
 
     Results are appended to OUT/results.parquet; the same command continues a run
-    that was interrupted. At the end: the table (Markdown, LaTeX), the figures (PNG,
-    SVG, HTML), and a check of each of the paper's findings.
+    that was interrupted. At the end: the table (Markdown, LaTeX), the figures
+    (PNG, SVG, HTML), and a check of each of the paper's findings.
 
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]

@@ -57,7 +57,7 @@ def simulate(
         float, typer.Option(min=0.0, max=1.0, help="Share of the training queries that the logging policy learns from.")
     ] = 0.03,
 ) -> None:
-    """Make a click log: a ranker shows documents, simulated users click on some of them.
+    """Make a click log: a ranker shows documents, simulated users click on some.
 
     The ranker that makes the log is trained on the labels of a few of the
     training queries. It is a Plackett-Luce policy: documents with higher scores
