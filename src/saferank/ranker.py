@@ -28,6 +28,7 @@ from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings
+from saferank.verdict.ledger import ledger_path
 from saferank.verdict.take_look import load_model_inputs, take_look
 
 DEFAULTS = FitSettings()
@@ -37,8 +38,8 @@ class SafeRanker:
     """Learns a ranking policy from a click log, and ranks with it.
 
     By default it maximises a lower bound on the clicks per interaction, so that the policy departs from the one that
-    made the log only where the log supports it. The bound holds for a policy fixed beforehand; what is learned is
-    chosen on the data, and needs `certify` on held-out clicks for a guarantee.
+    made the log only where the log supports it. The bound holds for a policy fixed beforehand; a learned one needs
+    `certify` on held-out clicks for a guarantee.
 
     Args:
         method: what is maximised: `exposure-crm` (the lower bound), `exposure-ips` (the estimate) or `naive`.
@@ -91,8 +92,8 @@ class SafeRanker:
         if bound is not None:
             warn("SafeRanker(bound=...) is deprecated; use constant=.", DeprecationWarning, stacklevel=2)
             constant = bound
-        changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
-        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        chosen = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
+        given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
         self.settings = FitSettings(
             method=method,
             delta=delta,
@@ -109,8 +110,7 @@ class SafeRanker:
             parse_examination(examination, cutoff)  # fails here rather than after the log was read
         self.examination, self.cutoff, self.logging_scores = examination, cutoff, logging_scores
         self.comparison: tuple[ComparedPolicy, ...] = ()
-        """The logging policy, the policy learned and, with `baselines`, those of the other methods, on the validation
-        part; not a certificate."""
+        """Policies compared on the validation part, beginning with the logging policy; not a certificate."""
         self.left_out = 0
         """Shown pairs of query and document that had no features."""
         self.warnings: tuple[str, ...] = ()
@@ -138,28 +138,21 @@ class SafeRanker:
         aggregated = log if isinstance(log, AggregatedLog) else load_log(log, cutoff=wanted)
         if wanted not in (None, aggregated.cutoff):
             raise UsageError(
-                f"{wanted} ranks are asked for (cutoff, or examination), but {aggregated.source} is counted for "
+                f"cutoff or examination is for {wanted} ranks, but {aggregated.source} is counted for "
                 f"{aggregated.cutoff}; ask for as many, or aggregate it with that cutoff."
             )
         if isinstance(features, RankingData):
             data = with_ids(features)
         else:
             data = load_features(features, missing="error" if self.settings.missing == "error" else "nan")
-        origin: dict[str, Any] = {"logging_scores": self.logging_scores}
         scores = None
         if self.logging_scores is not None:
             data, scores = take_column(data, self.logging_scores)
-        examination, origin["examination"] = self._examination(aggregated, data)
+        examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
-        origin["warnings"] = list(self.warnings)
+        origin = {"logging_scores": self.logging_scores, "examination": known_from, "warnings": list(self.warnings)}
         fitted = fit_policy(
-            aggregated,
-            data,
-            examination,
-            self.settings,
-            logging_scores=scores,
-            origin=origin,
-            progress=progress,
+            aggregated, data, examination, self.settings, logging_scores=scores, origin=origin, progress=progress
         )
         self._policy, self.comparison, self.left_out = fitted.policy, fitted.comparison, fitted.left_out
         return self
@@ -202,16 +195,14 @@ class SafeRanker:
         """Return the rank of each document and the exposure that results.
 
         Args:
-            features: as for `predict`.
-            offsets: as for `predict`.
+            features, offsets: as for `predict`.
             serve_as: `deterministic` ranks by score, `sampled` draws rankings from the policy.
             seed: gives the same sampled rankings again; by default every call draws new ones.
             cutoff: number of documents shown, by default as many as the policy knows the examination of.
         """
         data = self._ranking_data(features, offsets)
         examination = shown_examination(self.policy.examination, cutoff)
-        rng = np.random.default_rng(seed)
-        return serve(self._scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
+        return serve(self._scores(data), data.offsets, examination, serve_as=serve_as, rng=np.random.default_rng(seed))
 
     def _scores(self, data: RankingData) -> NDArray[np.float32]:
         return self.policy.scores(data, ignore=data.feature_names or ())
@@ -246,8 +237,6 @@ class SafeRanker:
                 none unless it is named.
             settings: fields of `CertifySettings`: `delta`, `tolerance`, `bound`, `trust_examination`, ...
         """
-        from saferank.verdict.ledger import ledger_path
-
         inputs = load_model_inputs(
             self.policy, log, features, serve_as=serve_as, logging_scores=self.logging_scores or "none"
         )

@@ -68,7 +68,7 @@ def test_a_certificate_of_another_model_is_left_out_or_refused() -> None:
         call("models/model", "--certificate", "certificate.json")
     with pytest.raises(DataError) as error:
         call("models/model", "--certificate", "no.json")
-    assert error.value.file == "no.json"
+    assert str(error.value.file) == "no.json"
 
 
 def test_with_log_and_features_it_shows_everything() -> None:
@@ -126,7 +126,7 @@ def test_wrong_calls() -> None:
     for source in ("models", "nothing"):
         with pytest.raises(DataError) as error:
             call(source)
-        assert error.value.file == source
+        assert str(error.value.file) == source
     assert not Path("report.html").exists()
 
 

@@ -196,7 +196,7 @@ def _words(ranker: SafeRanker, out: Path, method: str) -> str:
         curve = ", ".join(f"{value:.3g}" for value in ranker.policy.examination)
         lines.append(f"Examination, estimated from the log: {curve}.")
     lines.append(f"Features: {listed(ranker.policy.schema.names, 3)}.")
-    lines.append(f"{out}: {method}, estimated at {change:+.1%} clicks compared with the logging policy.")
+    lines.append(f"{out}: {method}, estimated at {change:+.1%} clicks relative to the logging policy.")
     if change < 0:
         lines.append("That is fewer clicks: do not use it. Train longer (--epochs), or log more.")
     lines.append("These clicks were used to choose among policies: the table is not a certificate.")
