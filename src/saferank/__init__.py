@@ -43,4 +43,10 @@ __getattr__, __dir__ = lazy_names(
         "load_log": "logs.load_log",
         "simulate": "lab.simulate",
     },
+    deprecated={
+        "Dataset": ("datasets.dataset", "saferank.load_dataset, which returns one"),
+        "RankingData": ("engine.types.ranking_data", "saferank.load_features, which returns one"),
+        "read_features": ("features.reader", "saferank.load_features"),
+        "read_letor": ("datasets.letor", "saferank.load_dataset"),
+    },
 )

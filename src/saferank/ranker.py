@@ -1,4 +1,4 @@
-"""The whole way from Python: a log and features in, a policy out."""
+"""The Python interface: a log and features in, a policy and its verdict out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from saferank.learning.compare_policies import ComparedPolicy
 from saferank.learning.fit_policy import Step, fit_policy
 from saferank.learning.settings import FitSettings, TrainingSettings
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.verdict.certificate import Certificate
@@ -33,16 +35,28 @@ DEFAULTS = FitSettings()
 class SafeRanker:
     """Learns a ranking policy from a click log, and ranks with it.
 
-    By default it maximises a lower bound on its clicks, so that it leaves the ranking policy that made the log only
-    where the log supports it. `delta` is the chance that the bound may fail, for a policy fixed beforehand; what is
-    learned is chosen on the data, and needs held-out clicks for a promise.
+    By default it maximises a lower bound on the clicks per interaction, so that the policy departs from the one that
+    made the log only where the log supports it. The bound holds for a policy fixed beforehand; a learned one needs
+    `certify` on held-out clicks for a guarantee.
 
-    `examination`: the chance that each rank is looked at, if you know it: one number per rank, or as text
-    (`1,0.5,0.3`, or `inverse-rank:1` for 1/rank). Left out, it is estimated from the log, by the documents that were
-    shown at several ranks.
-    `cutoff`: learn from so many ranks of the log. `logging_scores` names the feature that holds the scores of the
-    Plackett-Luce policy which made the log; it is then not a feature. `baselines`: learn by the other methods too,
-    for `comparison`.
+    Args:
+        method: what is maximised: `exposure-crm` (the lower bound), `exposure-ips` (the estimate) or `naive`.
+        delta: probability that the lower bound fails.
+        constant: constant of the risk term: `proven`, or `paper` for the paper's.
+        scorer: `mlp` or `linear`.
+        examination: probability that users examine each rank, if you know it: one number per rank, or text
+            (`1,0.5,0.3`, or `inverse-rank:1` for 1/rank). By default it is estimated from the log, by the documents
+            that were shown at several ranks.
+        cutoff: number of ranks of the log to learn from.
+        logging_scores: feature with the scores of the Plackett-Luce policy that made the log. It is then not a feature.
+        log1p: whether a feature x is replaced by sign(x) log(1 + |x|) before scaling.
+        scaling: `per-query` scales each feature to [0, 1] among the documents of a query; `none` does not.
+        missing: the number to use for missing values, or `error`.
+        without_features: `drop` leaves shown documents without features out; `error` raises.
+        baselines: whether to fit the other methods too, for `comparison`.
+        epochs, learning_rate, seed: replace those of `training`.
+        training: how the objective is maximised.
+        bound: deprecated, the former name of `constant`.
 
     >>> from saferank import SafeRanker
     >>> ranker = SafeRanker(epochs=3)
@@ -71,9 +85,13 @@ class SafeRanker:
         learning_rate: float | None = None,
         seed: int | None = None,
         training: TrainingSettings = DEFAULTS.training,
+        bound: Constant | None = None,
     ) -> None:
-        changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
-        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        if bound is not None:
+            warn("SafeRanker(bound=...) is deprecated; use constant=.", DeprecationWarning, stacklevel=2)
+            constant = bound
+        chosen = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
+        given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
         self.settings = FitSettings(
             method=method,
             delta=delta,
@@ -87,15 +105,14 @@ class SafeRanker:
             training=replace(training, **given),
         )
         if isinstance(examination, str):
-            parse_examination(examination, cutoff)  # a mistake shows here, and not after the log was read
+            parse_examination(examination, cutoff)  # fails here rather than after the log was read
         self.examination, self.cutoff, self.logging_scores = examination, cutoff, logging_scores
         self.comparison: tuple[ComparedPolicy, ...] = ()
-        """How the policy compares with the logging policy (and, with `baselines`, with what other methods learn) on
-        the validation part; not a certificate."""
+        """Policies compared on the validation part, beginning with the logging policy; not a certificate."""
         self.left_out = 0
         """Shown pairs of query and document that had no features."""
         self.warnings: tuple[str, ...] = ()
-        """What is doubtful about the examination, if it was estimated from the log."""
+        """Doubts about the log, and about the examination if it was estimated from the log."""
         self._policy: Policy | None = None
 
     def fit(
@@ -105,42 +122,35 @@ class SafeRanker:
         *,
         progress: Callable[[Step], None] | None = None,
     ) -> SafeRanker:
-        """Learn from the parts `train` and `validation` of the log. Returns itself.
+        """Learn from the parts `train` and `validation` of the log.
 
-        `log`: a log, a folder that `saferank aggregate` wrote, or what `load_log` returned. `features`: what
-        `load_features` reads, or returned.
+        Args:
+            log: a log, a folder that `saferank aggregate` wrote, or what `load_log` returned.
+            features: what `load_features` reads, or what it returned.
+            progress: called after each epoch.
+
+        Returns:
+            The ranker itself.
         """
-        if isinstance(log, AggregatedLog):
-            aggregated = log
-        else:
-            from saferank.logs.load_log import load_log
-
-            aggregated = load_log(log, cutoff=self.wanted_cutoff)
         wanted = self.wanted_cutoff
+        aggregated = log if isinstance(log, AggregatedLog) else load_log(log, cutoff=wanted)
         if wanted not in (None, aggregated.cutoff):
             raise UsageError(
-                f"{wanted} ranks are asked for (cutoff, or examination), but {aggregated.source} is counted for "
+                f"cutoff or examination is for {wanted} ranks, but {aggregated.source} is counted for "
                 f"{aggregated.cutoff}; ask for as many, or aggregate it with that cutoff."
             )
         if isinstance(features, RankingData):
             data = with_ids(features)
         else:
             data = load_features(features, missing="error" if self.settings.missing == "error" else "nan")
-        origin: dict[str, Any] = {"logging_scores": self.logging_scores}
         scores = None
         if self.logging_scores is not None:
             data, scores = take_column(data, self.logging_scores)
-        examination, origin["examination"] = self._examination(aggregated, data)
+        examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
-        origin["warnings"] = list(self.warnings)
+        origin = {"logging_scores": self.logging_scores, "examination": known_from, "warnings": list(self.warnings)}
         fitted = fit_policy(
-            aggregated,
-            data,
-            examination,
-            self.settings,
-            logging_scores=scores,
-            origin=origin,
-            progress=progress,
+            aggregated, data, examination, self.settings, logging_scores=scores, origin=origin, progress=progress
         )
         self._policy, self.comparison, self.left_out = fitted.policy, fitted.comparison, fitted.left_out
         return self
@@ -154,18 +164,20 @@ class SafeRanker:
 
     @property
     def wanted_cutoff(self) -> int | None:
-        """Number of ranks to count in a log: as many as were asked for, or as examination was listed for."""
+        """Number of ranks to count in a log: the cutoff, or as many as the examination lists; None for the default."""
         if self.examination is None or str(self.examination).startswith("inverse-rank"):
             return self.cutoff
         return len(self._given_examination(self.cutoff))
 
     def predict(self, features: ArrayLike | RankingData, offsets: ArrayLike | None = None) -> NDArray[np.float32]:
-        """Return the scores of documents with these raw features, one row per document.
+        """Return the scores of documents, which compare documents of one query.
 
-        In a table (a pandas or Polars DataFrame, a pyarrow Table) and in `RankingData` features are found by name, and
-        other columns are not read. An array has one column per feature, in the order of `policy.schema.names`.
-        `offsets[q]:offsets[q + 1]` are the documents of query q; left out, a table's column `query_id` gives them, and
-        without that all documents are of one query. Scores compare documents of one query.
+        Args:
+            features: raw features, one row per document. In a table (a pandas or Polars DataFrame, a pyarrow Table)
+                and in `RankingData` features are matched by name, and other columns are ignored. An array has one
+                column per feature, in the order of `policy.schema.names`.
+            offsets: `offsets[q]:offsets[q + 1]` are the documents of query q. By default a table's column `query_id`
+                gives them; without that column all documents belong to one query.
         """
         return self._scores(self._ranking_data(features, offsets))
 
@@ -178,15 +190,17 @@ class SafeRanker:
         seed: int | None = None,
         cutoff: int | None = None,
     ) -> Served:
-        """Return the rank of each document, by score or drawn, and the exposure that this gives it.
+        """Return the rank of each document and the exposure that results.
 
-        Features and offsets are those of `predict`. Every call draws afresh, unless a `seed` is given: the same seed
-        draws the same rankings.
+        Args:
+            features, offsets: as for `predict`.
+            serve_as: `deterministic` ranks by score, `sampled` draws rankings from the policy.
+            seed: gives the same sampled rankings again; by default every call draws new ones.
+            cutoff: number of documents shown, by default as many as the policy knows the examination of.
         """
         data = self._ranking_data(features, offsets)
         examination = shown_examination(self.policy.examination, cutoff)
-        rng = np.random.default_rng(seed)
-        return serve(self._scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
+        return serve(self._scores(data), data.offsets, examination, serve_as=serve_as, rng=np.random.default_rng(seed))
 
     def _scores(self, data: RankingData) -> NDArray[np.float32]:
         return self.policy.scores(data, ignore=data.feature_names or ())
@@ -211,12 +225,15 @@ class SafeRanker:
         ledger: str | Path | None = None,
         **settings: Any,
     ) -> Certificate:
-        """Return the verdict on the part `certify` of the log: DEPLOY, KEEP or MORE DATA, and all that it rests on.
+        """Return the verdict on the part `certify` of the log, as `saferank certify` does.
 
-        What `saferank certify` does, with the same inputs: a log that is not aggregated yet is split as for training;
-        with `logging_scores`, exposure is known and not counted. `settings` are those of `CertifySettings`: `delta`,
-        `tolerance`, `bound`, `trust_examination`, ... `ledger` is the file in which looks at this log are kept, beside
-        the log by default; an `AggregatedLog` has none unless it is named.
+        Args:
+            log: as for `fit`; a log that is not aggregated yet is split as for training.
+            features: as for `fit`; with `logging_scores`, the logging exposure is known rather than counted.
+            serve_as: how the policy will be served.
+            ledger: file in which looks at this log are recorded, by default beside the log; an `AggregatedLog` has
+                none unless it is named.
+            settings: fields of `CertifySettings`: `delta`, `tolerance`, `bound`, `trust_examination`, ...
         """
         return certify(
             self.policy,
@@ -229,15 +246,15 @@ class SafeRanker:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write the policy as a folder, whole or not at all."""
+        """Write the policy as a folder, atomically."""
         self.policy.save(folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> SafeRanker:
         """Read a policy that `save` or `saferank fit` wrote, to rank with it and to certify it.
 
-        What is known about log and features comes with it: `logging_scores`, `missing` and how else features are
-        prepared, `examination` if it was given, `warnings`, `left_out`. `fit` would learn anew, by the default method.
+        The folder also restores `logging_scores`, the preparation of features, `examination` if it was given,
+        `warnings` and `left_out`. `fit` would learn from scratch, with the default method.
         """
         policy = Policy.load(folder)
         inputs, schema = policy.inputs, policy.schema
@@ -262,7 +279,7 @@ class SafeRanker:
         return check_probabilities("examination", self.examination)
 
     def _examination(self, log: AggregatedLog, data: RankingData) -> tuple[NDArray[np.float64], str]:
-        """Return the examination of the ranks that the log counts, and where it is from."""
+        """Return the examination of the ranks that the log counts, and its origin."""
         self.warnings = ()
         if self.examination is None:
             rng = np.random.default_rng([self.settings.training.seed, 1])
@@ -278,6 +295,6 @@ class SafeRanker:
 
 
 def _doubts(log: AggregatedLog, given: NDArray[np.float64] | None) -> tuple[str, ...]:
-    """Return what doctor finds that would keep a verdict from being given."""
+    """Return the findings of `doctor` that rule a verdict out."""
     found = diagnose(log, None, given, em=False).blocking
     return tuple(f"{finding.text} {finding.remedy}".strip() for finding in found)

@@ -1,10 +1,13 @@
-"""Run the command line as a user would, in this process or in one of its own."""
+"""Run the command line as a user would: in this process, one command by itself, or in a process of its own."""
 
 import subprocess
 import sys
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from saferank.cli.main import run
 
@@ -25,6 +28,18 @@ def run_here(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyte
     return Ran(end.value.code, *capsys.readouterr())
 
 
+def caller(command: Callable[..., Any]) -> Callable[..., str]:
+    """Return a function that calls this command by itself and returns its output; its errors are raised."""
+    app = typer.Typer()
+    app.command()(command)
+
+    def call(*arguments: object) -> str:
+        texts = [str(argument) for argument in arguments]
+        return CliRunner().invoke(app, texts, catch_exceptions=False, env={"COLUMNS": "80"}).output
+
+    return call
+
+
 def run_python(*arguments: str) -> Ran:
     """Run a Python process of its own."""
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False)
@@ -35,3 +50,8 @@ def cells(out: str) -> dict[str, list[str]]:
     """Rows of a printed table: the first cell names the row."""
     rows = [[cell.strip() for cell in line.strip("│┃").split("│")] for line in out.splitlines() if "│" in line]
     return {row[0]: row[1:] for row in rows}
+
+
+def words(out: str) -> str:
+    """The output without the line breaks of a narrow screen."""
+    return " ".join(out.split())

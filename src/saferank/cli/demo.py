@@ -1,4 +1,4 @@
-"""`saferank demo`: the paper's story on made-up data, in about a minute."""
+"""`saferank demo`: the paper's story on synthetic data, in about a minute."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from saferank.engine.errors import UsageError
+from saferank.cli.log_options import Seed, check_output_folder
+from saferank.cli.screen import number_table, progress_bar
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from saferank.datasets.dataset import Dataset
     from saferank.lab.world import World
 
@@ -22,12 +23,12 @@ METHODS = {"exposure-ips": "IPS: trust the clicks", "exposure-crm": "CRM: price 
 
 
 def demo(
-    seed: Annotated[int, typer.Option(min=0, max=2**31, help="For the data, the clicks and the weights.")] = 0,
-    few: Annotated[float, typer.Option(min=1, max=1e15, help="Logged interactions of the thin log.")] = 400,
-    many: Annotated[float, typer.Option(min=1, max=1e15, help="Logged interactions of the rich log.")] = 1e8,
+    seed: Seed = 0,
+    few: Annotated[float, typer.Option(min=1, max=1e15, help="Interactions of the small log to learn from.")] = 400,
+    many: Annotated[float, typer.Option(min=1, max=1e15, help="Interactions of the large log to learn from.")] = 1e8,
     little: Annotated[float, typer.Option(min=500, max=1e8, help="Interactions of the small log to certify on.")] = 2e3,
     much: Annotated[float, typer.Option(min=500, max=1e8, help="Interactions of the large log to certify on.")] = 3e5,
-    out: Annotated[Path, typer.Option(help="Folder for all that is made.")] = Path("saferank-demo"),
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("saferank-demo"),
 ) -> None:
     """Learn from few clicks and from many, and ask whether to deploy.
 
@@ -37,14 +38,13 @@ def demo(
     (CRM), which also stays near the production ranker where the log is thin.
     Every gradient is exact: no ranking is sampled in training.
 
-    Then the whole way, twice, with little data and with much: a log is written,
-    a policy learned from it and judged on interactions that training never saw.
-    Ends with report.html.
+    Then the complete path, once with little data and once with much: a log is
+    written, a policy learned from it, and certified on interactions that training
+    never saw. Ends with report.html.
 
     [cyan]saferank demo --seed 7 --few 200[/cyan]
     """
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out} is a file; name a folder.")
+    check_output_folder(out)
 
     from saferank.datasets.dataset import load_dataset
     from saferank.lab.paper_methods import evaluate, learn_in_world, simulate_logs
@@ -53,15 +53,14 @@ def demo(
     from saferank.report.figures import save_figure
 
     console, status = Console(), Console(stderr=True)
-    with status.status("Making up queries, documents and a production ranker (compiles at the first run)"):
+    with status.status("Generating queries, documents and a production ranker (compiles on first use)"):
         dataset = load_dataset(f"synthetic:small@{seed}")
         world = make_world(prepare(dataset), seed=seed, fraction=FRACTION)
         production = evaluate(world.logging_scorer, world.test)
     console.print(_introduction(world))
     sizes = [round(few), round(many)]
     results: dict[tuple[str, int], tuple[float, float]] = {}
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=status, transient=True) as progress:
+    with progress_bar(status, transient=True) as progress:
         task = progress.add_task("Learning", total=len(sizes) * len(METHODS))
         for size in sizes:
             progress.update(task, description=f"Simulating {size:,} interactions")
@@ -73,15 +72,15 @@ def demo(
                 progress.advance(task)
     console.print(_table(production, results, sizes))
     save_figure(demo_figure(production[0], {key: value[0] for key, value in results.items()}), out, "demo")
-    console.print(_moral(production[0], results, sizes), highlight=False)
-    console.print(f"The picture is {out / 'demo.png'}.\n", highlight=False)
+    console.print(_comparison(production[0], results, sizes), highlight=False)
+    console.print(f"The chart is {out / 'demo.png'}.\n", highlight=False)
     _verdicts(dataset, {"little": round(little), "much": round(much)}, out, seed)
 
 
 def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> None:
-    """Go the whole way with each log; tell the verdicts beside the truth, and write the report of the last.
+    """Log, learn and certify once per size; print the verdicts beside the truth, and write the last one's report.
 
-    Users here tell relevance apart more clearly than the paper's, so that a log that is soon written decides.
+    The clicks here depend more on relevance than the paper's, so that a log of modest size decides.
     """
     import numpy as np
 
@@ -97,15 +96,15 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
     from saferank.verdict.exposure_shift import exposure_changes
 
     console, status = Console(), Console(stderr=True)
-    table = Table(title="May the learned policy go live? Improvement in clicks per interaction", title_justify="left")
-    for column in ("log", "estimate", "lower bound (95%)", "truth", "verdict"):
-        table.add_column(column, justify="left" if column in ("log", "verdict") else "right")
+    title = "May the learned policy go live? Improvement in clicks per interaction"
+    columns = ("log", "estimate", "lower bound (95%)", "truth", "verdict")
+    table = number_table(title, columns, left=["log", "verdict"])
     sentences = []
     data, users = with_ids(dataset.train), PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
-    with status.status("Training a production ranker for users who know better what they want"):
+    with status.status("Training a production ranker for users whose clicks depend more on relevance"):
         world = make_world(prepare(dataset), seed=seed, fraction=FRACTION, click_model=users)
     live, settings = production_policy(world, data), FitSettings(training=TrainingSettings(seed=seed))
-    console.print("Now users who tell relevance apart more clearly, and the question of every pipeline:\n")
+    console.print("Now with users whose clicks depend more on relevance: may the learned policy go live?\n")
     for name, interactions in sizes.items():
         with status.status(f"Writing, learning from and certifying on {interactions:,} interactions"):
             rng = np.random.default_rng([seed, 5])
@@ -131,18 +130,15 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
 def _introduction(world: World) -> str:
     return (
         f"A production ranker, trained on few labels, answers {world.train.queries} queries with 5 of about "
-        f"{world.train.lengths.mean():.0f} documents each.\nUsers look at rank k with chance 1/k² and click what they "
-        "find relevant.\n"
+        f"{world.train.lengths.mean():.0f} documents each.\nUsers examine rank k with probability 1/k² and click "
+        "what they find relevant.\n"
     )
 
 
 def _table(
     production: tuple[float, float], results: dict[tuple[str, int], tuple[float, float]], sizes: list[int]
 ) -> Table:
-    table = Table(title="NDCG@5 on unseen queries", title_justify="left")
-    table.add_column()
-    for size in sizes:
-        table.add_column(f"{size:,} interactions", justify="right")
+    table = number_table("NDCG@5 on unseen queries", ("", *(f"{size:,} interactions" for size in sizes)), left=[""])
     table.add_row("production ranker", *[f"{production[0]:.3f}"] * len(sizes))
     for method, name in METHODS.items():
         cells = []
@@ -154,8 +150,8 @@ def _table(
     return table
 
 
-def _moral(production: float, results: dict[tuple[str, int], tuple[float, float]], sizes: list[int]) -> str:
-    """Say what the numbers say, whatever they say."""
+def _comparison(production: float, results: dict[tuple[str, int], tuple[float, float]], sizes: list[int]) -> str:
+    """Return one sentence per log: which policy is better than the production ranker, and by how much."""
     lines = []
     for size in sizes:
         ips, crm = (results[method, size][0] - production for method in METHODS)

@@ -10,8 +10,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from saferank.cli.log_options import Columns, Layout, OnBadRows, Part, parse_columns
-from saferank.engine.errors import UsageError
+from saferank.cli import log_options as options
+from saferank.cli.log_options import check_output_file, read_log
+from saferank.cli.screen import number_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,89 +21,60 @@ if TYPE_CHECKING:
 
 STYLES = {"good": "green", "caution": "yellow", "bad": "bold red"}
 RANKS_ON_SCREEN = 10
-"""The page has them all."""
+"""The page shows all ranks."""
 
 
 def doctor(
-    log: Annotated[
-        str,
-        typer.Argument(metavar="LOG", help="A log in any layout, or a folder that [cyan]aggregate[/cyan] wrote."),
-    ],
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="F", help="Features of the candidates, as for [cyan]fit[/cyan]: tells what was never shown."
-        ),
-    ] = None,
-    examination: Annotated[
-        str | None,
-        typer.Option(
-            help="Chance that a rank is looked at, if known: [cyan]inverse-rank:1[/cyan], or [cyan]1,0.5,0.3[/cyan].",
-            show_default="estimated from the log",
-        ),
-    ] = None,
-    cutoff: Annotated[
-        int | None, typer.Option(min=1, help="Ranks to count.", show_default="as many as are shown, at most 10")
-    ] = None,
-    column: Columns = None,
-    layout: Layout = "auto",
-    on_bad_rows: OnBadRows = "error",
-    part: Part = "train",
+    log: options.Log,
+    features: options.Features = None,
+    examination: options.Examination = None,
+    cutoff: options.Cutoff = None,
+    column: options.Columns = None,
+    layout: options.Layout = "auto",
+    on_bad_rows: options.OnBadRows = "error",
+    part: options.Part = "train",
     rankings: Annotated[
-        bool, typer.Option("--rankings/--no-rankings", help="Count whole rankings too, which takes longer.")
+        bool, typer.Option("--rankings/--no-rankings", help="Count complete rankings too, which takes longer.")
     ] = True,
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("doctor.html"),
+    out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("doctor.html"),
 ) -> None:
-    """Tell whether a click log is fit to learn from, and what to log differently.
+    """Check whether a click log is fit to learn from, and what to log differently.
 
-    How much there is, how random the rankings were, what was never shown, how
-    position bends the clicks, whether demand, ranker, users or bots break what a
-    verdict rests on, and how small a gain the log could prove. Ends with exit
-    code 0 whatever it finds: it informs, [bold]certify[/bold] decides.
+    Reports how much data there is, how random the rankings were, which
+    candidates were never shown (with --features), how clicks depend on the rank,
+    whether drift, personalisation or bots rule a verdict out, and the smallest
+    gain that the log can prove. The exit code is 0 whatever it finds: it informs,
+    [bold]certify[/bold] decides.
 
     [cyan]saferank doctor log.parquet --features features.parquet[/cyan]
     """
-    if out.is_dir():
-        raise UsageError(f"--out {out} is a folder; name a file, such as {out / 'doctor.html'}.")
-    columns = parse_columns(column)
+    check_output_file(out, [log, features])
 
     from saferank.doctor.diagnosis import diagnose
-    from saferank.engine.click_models.examination import parse_examination
     from saferank.features.load_features import load_features
-    from saferank.files.atomic_write import check_not_read, check_parents
     from saferank.logs.aggregated_log import is_aggregated
-    from saferank.logs.load_log import load_log
     from saferank.report.doctor_page import doctor_page
     from saferank.report.page import write_page
 
-    check_parents(out)
-    check_not_read(out, [Path(log), *([] if features is None else [Path(features)])])
-    if examination is not None and not examination.startswith("inverse-rank"):
-        cutoff = len(parse_examination(examination, cutoff))
-    with Console(stderr=True).status(f"Reading {log}") as status:
-        aggregated = load_log(
-            log,
-            columns=columns,
-            layout=layout,
-            cutoff=cutoff,
-            on_bad_rows=on_bad_rows,
+    with Console(stderr=True).status("") as status:
+        aggregated, given = read_log(
+            log, status, column=column, layout=layout, examination=examination, cutoff=cutoff, on_bad_rows=on_bad_rows,
             rankings=rankings and not is_aggregated(log),
-            progress=lambda step: status.update(f"{step} of {log}"),
-        )
-        given = None if examination is None else parse_examination(examination, aggregated.cutoff)
+        )  # fmt: skip
+        data = None
         if features is not None:
             status.update(f"Reading {features}")
-        data = None if features is None else load_features(features, part=part, missing="nan")  # reads ids alone
+            data = load_features(features, part=part, missing="nan")  # only the ids are used
         status.update("Estimating examination")
         health = diagnose(aggregated, data, given)
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
     Console().print(screen(health))
-    Console().print(f"All numbers, with pictures: {out}", soft_wrap=True, highlight=False)
+    Console().print(f"All numbers, with charts: {out}", soft_wrap=True, highlight=False)
 
 
 def screen(health: Health) -> RenderableType:
-    """One screen: sizes, ranks, findings."""
+    """Return one screen: sizes, ranks, findings."""
     parts: list[RenderableType] = [Text(health.source, style="bold", overflow="ellipsis", no_wrap=True)]
     if health.period is not None:
         parts.append(Text(f"{health.period[0]} to {health.period[1]}", style="dim"))
@@ -124,9 +96,9 @@ def _sizes(health: Health) -> Table:
         ("queries", f"{traffic.queries:,}"),
         ("seen once", f"{traffic.queries_seen_once:,}"),
         ("documents shown", f"{traffic.pairs:,}"),
-        ("stood at several ranks", f"{varied.moved:.0%}"),
+        ("shown at several ranks", f"{varied.moved:.0%}"),
         ("entropy at rank 1", "unknown" if varied.top_entropy is None else f"{varied.top_entropy:.2f} bits"),
-        ("rankings a query", "not counted" if varied.rankings is None else f"{varied.rankings:.1f}"),
+        ("rankings per query", "not counted" if varied.rankings is None else f"{varied.rankings:.1f}"),
     ]
     if health.periods:
         cells.append(("demand over time", "changes" if health.demand.significant else "steady"))
@@ -144,20 +116,10 @@ def _sizes(health: Health) -> Table:
 def _ranks(health: Health) -> Table:
     import math
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    names = [
-        "rank",
-        "shown",
-        "click rate",
-        "to rank 1",
-        "looked at",
-        f"{health.harvested.confidence:.0%} interval",
-        "EM",
-    ]
-    if health.given is not None:
-        names.append("given")
-    for name in names:
-        table.add_column(name, justify="right", header_style="dim")
+    interval = f"{health.harvested.confidence:.0%} interval"
+    names = ["rank", "shown", "click-through", "vs rank 1", "examined", interval, "EM"]
+    names += [] if health.given is None else ["given"]
+    table = number_table(None, names, box=None, padding=(0, 2, 0, 0), header_style="dim")
     harvested, rate = health.harvested, health.click_rate
     for rank in range(min(health.cutoff, RANKS_ON_SCREEN)):
         low, high = harvested.low[rank], harvested.high[rank]

@@ -1,14 +1,46 @@
-"""The options by which `aggregate`, `doctor`, `fit`, `certify` and `report` read a log and its features."""
+"""What several commands share: the options of a log and its features, reading the log, checks of what is written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from saferank.engine.errors import UsageError
+from saferank.files.atomic_write import check_not_read, check_parents
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.status import Status
+
+    from saferank.logs.aggregated_log import AggregatedLog
+    from saferank.logs.split import Split
+
+LARGEST_SEED = 2**31
+FEATURES = typer.Option(
+    metavar="F",
+    help="Features of the candidates, one row per query and document: query_id, document_id, numbers. Parquet (file, "
+    "folder, pattern), LETOR (file, folder), or [cyan]synthetic:PRESET[/cyan].",
+)
+EXAMINATION = typer.Option(
+    help="Probability that users examine each rank, if you know it: [cyan]1,0.6,0.45[/cyan], or "
+    "[cyan]inverse-rank:1[/cyan] for 1/rank.",
+    show_default="estimated from LOG",
+)
+CUTOFF = typer.Option(min=1, metavar="K", help="Number of ranks of LOG to count.", show_default="all, at most 10")
+
+DataArgument = Annotated[
+    str, typer.Argument(metavar="DATA", help="A folder in LETOR layout, or [cyan]synthetic:PRESET[/cyan].")
+]
+Log = Annotated[
+    str, typer.Argument(metavar="LOG", help="A click log, or a folder that [cyan]saferank aggregate[/cyan] wrote.")
+]
+Features = Annotated[str | None, FEATURES]
+Examination = Annotated[str | None, EXAMINATION]
+Cutoff = Annotated[int | None, CUTOFF]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -17,10 +49,13 @@ Columns = Annotated[
 ]
 Layout = Annotated[
     str,
-    typer.Option(help="Of LOG: long, nested, ubi or session; [cyan]ubi:ACTION[/cyan] for another action than clicks."),
+    typer.Option(
+        help="Layout of LOG: auto, long, nested, ubi or session; [cyan]ubi:ACTION[/cyan] for another action than click."
+    ),
 ]
 OnBadRows = Annotated[
-    Literal["error", "drop"], typer.Option(help="Stop at rows that cannot be used or lack features, or leave them out.")
+    Literal["error", "drop"],
+    typer.Option(help="Rows that cannot be used or lack features: stop with an error, or drop them."),
 ]
 Unit = Annotated[
     str | None,
@@ -35,9 +70,14 @@ RewardMost = Annotated[
 ]
 LoggingScores = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="Column of F with the scores by which rankings of the log were drawn."),
+    typer.Option(metavar="COLUMN", help="Column of F with the scores from which the rankings of LOG were sampled."),
 ]
-Part = Annotated[str, typer.Option(help="Part of F that the queries are of, if F is a data set.")]
+Part = Annotated[str, typer.Option(help="Split that the queries of LOG are from, if F is a data set.")]
+ServeAs = Annotated[
+    Literal["deterministic", "sampled"],
+    typer.Option(metavar="WAY", help="deterministic: ranked by score; sampled: drawn at random from the policy."),
+]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, metavar="N", help="Seed of everything random.")]
 
 
 def parse_columns(pairs: Iterable[str] | None) -> dict[str, str]:
@@ -52,6 +92,56 @@ def parse_columns(pairs: Iterable[str] | None) -> dict[str, str]:
         if not (ours and theirs):
             raise UsageError(f"--column {pair}: write OURS=THEIRS, such as click=clicked.")
         if columns.get(ours, theirs) != theirs:
-            raise UsageError(f"--column {pair}: {ours} is {columns[ours]} already; name each column once.")
+            raise UsageError(f"--column {pair}: {ours} is already {columns[ours]}; name each column once.")
         columns[ours] = theirs
     return columns
+
+
+def parse_names(text: str) -> list[str]:
+    """Return the names in a list separated by commas.
+
+    >>> parse_names("a, b,")
+    ['a', 'b']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def requested_split(shares: str | None, by: str | None) -> Split | None:
+    """Return the split that --split and --split-by ask for, None if neither is given."""
+    from saferank.logs.split import parse_split
+
+    return None if shares is None and by is None else parse_split(shares or "60/20/20", by=by or "hash")
+
+
+def read_log(
+    log: str, status: Status, *, column: list[str] | None, examination: str | None = None, **options: Any
+) -> tuple[AggregatedLog, NDArray[np.float64] | None]:
+    """Return the aggregated log, and --examination for its ranks if that was given; the status shows each step.
+
+    A curve that lists one number per rank also says how many ranks to count. `options` are those of `load_log`.
+    """
+    from saferank.engine.click_models.examination import parse_examination
+    from saferank.logs.load_log import load_log
+
+    if examination is not None and not examination.startswith("inverse-rank"):
+        options["cutoff"] = len(parse_examination(examination, options["cutoff"]))
+    status.update(f"Reading {log}")
+    aggregated = load_log(
+        log, columns=parse_columns(column), progress=lambda step: status.update(f"{step} of {log}"), **options
+    )
+    return aggregated, None if examination is None else parse_examination(examination, aggregated.cutoff)
+
+
+def check_output_file(path: Path, read: Iterable[str | Path | None] = (), *, option: str = "--out") -> None:
+    """Raise if `path` is a folder, lies below a file, or is one of the files that are read."""
+    if path.is_dir():
+        raise UsageError(f"{option} {path} is a folder; name a file.")
+    check_parents(path)
+    check_not_read(path, [Path(file) for file in read if file is not None])
+
+
+def check_output_folder(path: Path) -> None:
+    """Raise if `path` is a file or lies below one."""
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--out {path} is a file; name a folder.")
+    check_parents(path, "folder")

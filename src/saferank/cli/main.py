@@ -44,9 +44,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit codes: 0 done (certify: DEPLOY), 1 data that cannot be used, 2 a wrong call, 3 KEEP, 4 MORE DATA, "
-    "130 interrupted. "
-    "[bold]saferank COMMAND --help[/bold] tells more."
+    epilog="Exit codes: 0 done (certify: DEPLOY), 1 unusable data, 2 wrong usage, 3 KEEP, 4 MORE DATA, 130 interrupted."
+    " See [bold]saferank COMMAND --help[/bold]."
 )
 def saferank(
     version: Annotated[
@@ -56,15 +55,15 @@ def saferank(
 ) -> None:
     """Learn a better ranker from clicks. Never ship a worse one.
 
-    What a ranker shows decides what gets clicked, so its clicks are a biased
-    teacher; and a ranker learned from few of them can be worse than the one
-    that made them. saferank corrects the bias and prices in the uncertainty.
+    What a ranker shows decides what gets clicked, so clicks are biased; and a
+    ranker learned from few of them can be worse than the one that made them.
+    saferank corrects the bias and accounts for the uncertainty.
 
     [bold]Start here[/bold]
 
-    [cyan]saferank demo[/cyan]                  few clicks, many clicks, a price on risk
-    [cyan]saferank data synthetic:small[/cyan]  what is in a data set made up on the spot
-    [cyan]saferank reproduce synthetic:small --quick[/cyan]  the paper, in minutes
+    [cyan]saferank demo[/cyan]                  learning from few clicks and from many
+    [cyan]saferank data synthetic:small[/cyan]  what is in a synthetic data set
+    [cyan]saferank reproduce synthetic:small --quick[/cyan]  the paper in minutes
 
     [bold]On your own log[/bold] ([cyan]simulate[/cyan] makes one to try it on)
 
@@ -74,21 +73,13 @@ def saferank(
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
 
-    [cyan]saferank aggregate[/cyan] counts a large log once, for all of them.
+    [cyan]saferank aggregate[/cyan] counts a large log once for all of these, and
+    [cyan]saferank plan[/cyan] says how to make the next log decisive.
     """
 
 
-app.command()(demo)
-app.command()(data)
-app.command()(simulate)
-app.command()(aggregate)
-app.command()(doctor)
-app.command()(plan)
-app.command()(fit)
-app.command()(certify)
-app.command()(report)
-app.command()(rank)
-app.command()(reproduce)
+for command in (demo, data, simulate, aggregate, doctor, plan, fit, certify, report, rank, reproduce):
+    app.command()(command)
 
 
 def run() -> None:
@@ -97,22 +88,18 @@ def run() -> None:
     The exit code is that of the command even if the reader of its output has gone, as in `saferank certify ... | head`.
     """
     with tolerate_closed_pipes():
-        _run()
-
-
-def _run() -> None:
-    try:
-        app()
-    except SaferankError as error:
-        _print_error("Error:", str(error))
-        sys.exit(error.exit_code)
-    except OSError as error:  # a file that cannot be read or written
-        _print_error("Error:", f"{error.filename or 'a file'}: {error.strerror or error}.")
-        sys.exit(1)
-    except SystemExit as end:  # Typer turns Ctrl-C into this, without a word
-        if end.code == INTERRUPTED:
-            _print_error("Interrupted.")
-        raise
+        try:
+            app()
+        except SaferankError as error:
+            _print_error("Error:", str(error))
+            sys.exit(error.exit_code)
+        except OSError as error:  # a file that cannot be read or written
+            _print_error("Error:", f"{error.filename or 'a file'}: {error.strerror or error}.")
+            sys.exit(1)
+        except SystemExit as end:  # Typer turns Ctrl-C into this, without a message
+            if end.code == INTERRUPTED:
+                _print_error("Interrupted.")
+            raise
 
 
 def _print_error(headline: str, message: str = "") -> None:

@@ -9,110 +9,83 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
-from saferank.cli.log_options import Columns, Layout, OnBadRows, Part, parse_columns
+from saferank.cli import log_options as options
+from saferank.cli.log_options import check_output_file, read_log
+from saferank.cli.screen import number_table
 from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from rich.console import RenderableType
+    from rich.table import Table
 
     from saferank.engine.types.ranking_data import RankingData
     from saferank.logs.aggregated_log import AggregatedLog
-    from saferank.plan.plan import Plan, Way
+    from saferank.plan.plan import Plan
 
 
 def plan(
-    log: Annotated[
-        str,
-        typer.Argument(metavar="LOG", help="A log in any layout, or a folder that [cyan]aggregate[/cyan] wrote."),
-    ],
-    features: Annotated[
-        str | None,
-        typer.Option(metavar="F", help="The candidates, as for [cyan]fit[/cyan].", show_default="what LOG shows"),
-    ] = None,
+    log: options.Log,
+    features: options.Features = None,
     scores: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of F with the production ranker's scores; needs no certain scale.",
+            help="Column of F with the production ranker's scores, on any scale.",
             show_default="minus the mean rank in LOG",
         ),
     ] = None,
-    examination: Annotated[
-        str | None,
-        typer.Option(
-            help="Chance that each rank is looked at, if it was measured: [cyan]1,0.62,0.41[/cyan].",
-            show_default="estimated from the log",
-        ),
-    ] = None,
+    examination: options.Examination = None,
     delta: Annotated[
-        float, typer.Option(help="Chance that a DEPLOY may be wrong, as for [cyan]certify[/cyan].")
+        float, typer.Option(help="Probability that a DEPLOY is wrong, as for [cyan]certify[/cyan].")
     ] = 0.05,
     most_cost: Annotated[
-        str, typer.Option(metavar="SHARE", help="Clicks that may be lost at most while logging: 1% or 0.01.")
+        str, typer.Option(metavar="SHARE", help="Largest share of clicks that may be lost while logging: 1% or 0.01.")
     ] = "1%",
-    cutoff: Annotated[
-        int | None, typer.Option(min=1, help="Ranks to count.", show_default="as many as are shown, at most 10")
-    ] = None,
-    column: Columns = None,
-    layout: Layout = "auto",
-    on_bad_rows: OnBadRows = "error",
-    part: Part = "train",
-    seed: Annotated[int, typer.Option(min=0, max=2**31, metavar="N", help="For what is drawn at random.")] = 0,
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("plan.html"),
+    cutoff: options.Cutoff = None,
+    column: options.Columns = None,
+    layout: options.Layout = "auto",
+    on_bad_rows: options.OnBadRows = "error",
+    part: options.Part = "train",
+    seed: options.Seed = 0,
+    out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("plan.html"),
     json_out: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all numbers as JSON too.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write all numbers as JSON.")
     ] = None,
 ) -> None:
-    """Plan the next log: which randomness, at what cost, for how many days.
+    """Plan the next log: how much randomness, at what cost, for how many days.
 
-    A ranker that always shows the same leaves nothing to compare. Drawing its
-    rankings with some temperature T costs clicks, but the log can then certify a
-    better ranker. For each temperature, and for swaps of neighbouring ranks:
+    A ranker that always shows the same ranking leaves nothing to compare.
+    Sampling its rankings with a temperature T costs clicks, but the log can then
+    certify a better ranker. For each temperature, and for random swaps:
 
-    [bold]lost[/bold]      clicks lost against the log as it is, our best estimate
+    [bold]lost[/bold]      clicks lost compared with the log as it is, best estimate
     [bold]at most[/bold]   the same with 95% confidence, as if nothing unseen were clicked
-    [bold]2% 5% 10%[/bold] days until [cyan]certify[/cyan] proves a policy that is so much better
+    [bold]2% 5% 10%[/bold] days until [cyan]certify[/cyan] proves a policy that is better by this much
 
-    To draw with temperature T: add -T * log(-log(u)) to every score, u uniform
+    To sample with temperature T: add -T * log(-log(u)) to every score, u uniform
     between 0 and 1, and sort.
 
     [cyan]saferank plan log.parquet --features features.parquet --scores score[/cyan]
     """
     share = _share(most_cost)
-    columns = parse_columns(column)
     if scores is not None and features is None:
-        raise UsageError(f"--scores {scores}: is a column of the features; give --features too.")
-    for option, file in (("--out", out), ("--json", json_out)):
-        if file is not None and file.is_dir():
-            raise UsageError(f"{option} {file} is a folder; name a file.")
+        raise UsageError(f"--scores {scores} is a column of the features; give --features too.")
+    check_output_file(out, [log, features])
+    if json_out is not None:
+        check_output_file(json_out, [log, features], option="--json")
 
-    from saferank.engine.click_models.examination import parse_examination
-    from saferank.files.atomic_write import check_not_read, check_parents
-    from saferank.logs.load_log import load_log
     from saferank.plan.make_plan import make_plan
     from saferank.report.page import write_page
     from saferank.report.plan_page import plan_page
 
-    for written in (out, *([] if json_out is None else [json_out])):
-        check_parents(written)
-        check_not_read(written, [Path(log), *([] if features is None else [Path(features)])])
-    if examination is not None and not examination.startswith("inverse-rank"):
-        cutoff = len(parse_examination(examination, cutoff))
-    with Console(stderr=True).status(f"Reading {log}") as status:
-        aggregated = load_log(
-            log,
-            columns=columns,
-            layout=layout,
-            cutoff=cutoff,
-            on_bad_rows=on_bad_rows,
-            progress=lambda step: status.update(f"{step} of {log}"),
+    with Console(stderr=True).status("") as status:
+        aggregated, given = read_log(
+            log, status, column=column, layout=layout, examination=examination, cutoff=cutoff, on_bad_rows=on_bad_rows
         )
-        given = None if examination is None else parse_examination(examination, aggregated.cutoff)
         status.update("Reading the candidates")
         data, ranker = _candidates(aggregated, features, part, scores, on_bad_rows)
         made = make_plan(
@@ -123,7 +96,7 @@ def plan(
         if json_out is not None:
             _write_json(made, json_out)
     Console().print(screen(made))
-    Console().print(f"All numbers, with a picture: {out}", soft_wrap=True, highlight=False)
+    Console().print(f"All numbers, with a chart: {out}", soft_wrap=True, highlight=False)
 
 
 def _candidates(
@@ -136,7 +109,7 @@ def _candidates(
     if features is None:
         return shown_pairs(log), None
     if scores is None:
-        data, ranker = load_features(features, part=part, missing="nan"), None  # reads ids alone
+        data, ranker = load_features(features, part=part, missing="nan"), None  # only the ids are used
     else:
         data, ranker = take_column(load_features(features, part=part, columns=[scores], missing="nan"), scores)
     error = missing_features_error(log, data)
@@ -161,17 +134,17 @@ def _write_json(made: Plan, path: Path) -> None:
     from saferank.plan.plan import recommendation
 
     chosen = made.recommended
-    told = {
+    values = {
         **asdict(made),
         "recommended": None if chosen is None else {"kind": chosen.kind, "amount": chosen.amount},
         "recommendation": recommendation(made),
     }
     with whole_file(path) as unfinished:
-        unfinished.write_text(json.dumps(finite(told), indent=2) + "\n", encoding="utf-8")
+        unfinished.write_text(json.dumps(finite(values), indent=2) + "\n", encoding="utf-8")
 
 
 def screen(made: Plan) -> RenderableType:
-    """One screen: the table, what to do, and what it rests on."""
+    """Return one screen: the table, the recommendation, and its assumptions."""
     from saferank.plan.plan import assumptions, recommendation
 
     lines: list[RenderableType] = [Text(made.source, style="bold", overflow="ellipsis", no_wrap=True)]
@@ -184,22 +157,18 @@ def screen(made: Plan) -> RenderableType:
 
 
 def _table(made: Plan) -> Table:
-    unit = "interactions" if made.per_day is None else "days"
-    held_out = "" if made.per_day is None else f", {made.held_out_share:.0%} held out"
-    table = Table(title=f"Clicks lost, and {unit} to certify a gain{held_out}", title_justify="left")
-    table.add_column("rankings", no_wrap=True)
-    gains = [f"{need.gain:.0%}" for need in made.ways[0].needs]
-    for name in ("moved", "lost", "at most", *gains):
-        table.add_column(name, justify="right", no_wrap=True)
-    chosen = made.recommended
-    for way in made.ways:
-        table.add_row(*cells(way), style="bold green" if way is chosen else "" if way.random else "dim")
-    return table
-
-
-def cells(way: Way) -> list[str]:
-    """Return the way as a row of the table."""
     from saferank.plan.plan import percent, takes
 
-    costs = (percent(cost, 2) for cost in (way.relative_cost, way.relative_cost_at_most))
-    return [way.name, percent(way.moved, 1), *costs, *map(takes, way.needs)]
+    unit = "interactions" if made.per_day is None else "days"
+    held_out = "" if made.per_day is None else f", {made.held_out_share:.0%} held out"
+    gains = [f"{need.gain:.0%}" for need in made.ways[0].needs]
+    columns = ("rankings", "moved", "lost", "at most", *gains)
+    table = number_table(f"Clicks lost, and {unit} to certify a gain{held_out}", columns, left=["rankings"])
+    for one in table.columns:
+        one.no_wrap = True
+    chosen = made.recommended
+    for way in made.ways:
+        costs = (percent(cost, 2) for cost in (way.relative_cost, way.relative_cost_at_most))
+        cells = way.name, percent(way.moved, 1), *costs, *map(takes, way.needs)
+        table.add_row(*cells, style="bold green" if way is chosen else "" if way.random else "dim")
+    return table

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.status import Status
 
+from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, parse_names
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
-
-LARGEST_SEED = 2**31
 
 
 def rank(
@@ -24,73 +24,61 @@ def rank(
         str,
         typer.Argument(
             metavar="CANDIDATES",
-            help="Parquet or CSV: a file, a folder, or a pattern. One row a document to rank, the rows of a query "
-            "together.",
+            help="Parquet or CSV: a file, a folder, or a pattern. One row per document to rank; the rows of a query "
+            "are together.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The file to write: .parquet or .csv.")],
-    serve_as: Annotated[
-        Literal["deterministic", "sampled"],
-        typer.Option(
-            metavar="WAY",
-            help="deterministic: by score; sampled: drawn from the policy, which the next log can be learned from.",
-        ),
-    ] = "deterministic",
+    out: Annotated[Path, typer.Option(help="File to write: .parquet or .csv.")],
+    serve_as: ServeAs = "deterministic",
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=LARGEST_SEED, metavar="N", help="For the rankings that are drawn.", show_default="a new one"
-        ),
+        typer.Option(min=0, max=LARGEST_SEED, metavar="N", help="Seed of sampled rankings.", show_default="a new one"),
     ] = None,
     cutoff: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="K", help="How many documents are shown.", show_default="as the model was fitted for"
-        ),
+        typer.Option(min=1, metavar="K", help="Number of documents shown.", show_default="as for fit"),
     ] = None,
-    ignore: Annotated[str, typer.Option(help="Columns of numbers that are no features: a,b,c.")] = "",
+    ignore: Annotated[str, typer.Option(help="Numeric columns that are not features: label,price.")] = "",
     query: Annotated[str, typer.Option("--query-column", help="Column with the id of the query.")] = "query_id",
     document: Annotated[
         str, typer.Option("--document-column", help="Column with the id of the document.")
     ] = "document_id",
 ) -> None:
-    """Rank documents by a model, as a stream: memory does not grow with the file.
+    """Rank documents with a model, as a stream: memory does not grow with the file.
 
-    Writes query_id, document_id, score, rank (from 1), and exposure: the
-    expected examination of the document, served like this. For deterministic
-    ranking that is the examination of its rank; for sampled, the exact
-    expectation over all rankings. Sampled rankings have log_probability too.
-    Keep both with the clicks: they are the true propensities of the next log.
-    The seed is printed, and draws the same rankings again.
+    Writes query_id, document_id, score, rank (from 1) and exposure, the expected
+    examination of the document: that of its rank if deterministic, the exact
+    expectation over all rankings if sampled. Sampled rankings also have
+    log_probability, and make a log that can be learned from: keep both columns
+    with the clicks, they are its true propensities. The seed is printed, and
+    gives the same rankings again.
 
-    Features are found by name. One that the model reads and the file lacks is
-    an error, and so is a column of numbers that it does not know (--ignore).
+    Features are matched by name. A feature that the file lacks is an error, and
+    so is a numeric column that the model does not know (--ignore).
 
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
     """
     from saferank.features.candidates import candidate_files, read_candidates
-    from saferank.files.atomic_write import check_not_read
     from saferank.policy.policy import Policy
     from saferank.policy.rank_candidates import check_output, output_schema, rank_candidates, write_tables
 
     check_output(out)
-    check_not_read(out, candidate_files(candidates))
+    check_output_file(out, candidate_files(candidates))
     policy = Policy.load(model)
-    ignored = [name.strip() for name in ignore.split(",") if name.strip()]
     with Console(stderr=True).status("Ranking") as status:
         blocks = read_candidates(
-            candidates, numbers=policy.schema.names, ignore=ignored, query=query, document=document
+            candidates, numbers=policy.schema.names, ignore=parse_names(ignore), query=query, document=document
         )
         if seed is None:
             seed = secrets.randbelow(LARGEST_SEED + 1)
         tables = rank_candidates(policy, blocks, serve_as=serve_as, seed=seed, cutoff=cutoff)
-        rows = write_tables(_told(tables, status), output_schema(serve_as), out)
+        rows = write_tables(_with_status(tables, status), output_schema(serve_as), out)
     shown = "" if cutoff is None else f", the first {cutoff} of each query shown"
     drawn = f" with --seed {seed}" if serve_as == "sampled" else ""
     Console().print(f"{out}: {rows:,} documents ranked, {serve_as}{drawn}{shown}.", soft_wrap=True, highlight=False)
 
 
-def _told(tables: Iterable[pa.Table], status: Status) -> Iterator[pa.Table]:
+def _with_status(tables: Iterable[pa.Table], status: Status) -> Iterator[pa.Table]:
     done = 0
     for table in tables:
         yield table

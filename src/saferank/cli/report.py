@@ -1,19 +1,21 @@
-"""`saferank report`: one page that tells a policy, its verdict and what it changes; or a reproduction."""
+"""`saferank report`: one page about a policy, its verdict and what it changes; or about a reproduction."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from saferank.cli.log_options import Columns, Layout, LoggingScores, OnBadRows, Part, parse_columns
+from saferank.cli import log_options as options
+from saferank.cli.log_options import check_output_file, parse_columns
 from saferank.engine.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from saferank.policy.policy import Policy
+    from saferank.policy.serve import ServeAs
     from saferank.report.report_page import Report
     from saferank.verdict.certificate import Certificate
 
@@ -32,49 +34,42 @@ def report(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What [cyan]saferank certify[/cyan] wrote.",
-            show_default="certificate.json beside MODEL or here, if it is of MODEL",
+            help="Certificate that [cyan]saferank certify[/cyan] wrote.",
+            show_default="certificate.json beside MODEL or here, if it belongs to MODEL",
         ),
     ] = None,
     log: Annotated[
         str | None,
-        typer.Option(metavar="LOG", help="A log, or a folder that [cyan]aggregate[/cyan] wrote: tells its health."),
+        typer.Option(metavar="LOG", help="A click log, or a folder that [cyan]saferank aggregate[/cyan] wrote."),
     ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(metavar="F", help="Features, as for fit: with LOG, tells what MODEL changes."),
-    ] = None,
-    logging_scores: LoggingScores = None,
-    part: Part = "train",
-    column: Columns = None,
-    layout: Layout = "auto",
-    on_bad_rows: OnBadRows = "error",
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    features: options.Features = None,
+    logging_scores: options.LoggingScores = None,
+    part: options.Part = "train",
+    column: options.Columns = None,
+    layout: options.Layout = "auto",
+    on_bad_rows: options.OnBadRows = "error",
+    out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("report.html"),
 ) -> None:
-    """Write one page that people read: the verdict, what it means, what changes.
+    """Write one page to share: the verdict, what it means, what changes.
 
-    The verdict and how sure it is, exposure moved from where to where, what changes
-    most, training, the health of the log, what it all assumes. One file that opens
-    offline, on a phone, in the dark and on paper. Of a reproduction: its table,
-    findings and figures.
+    The verdict and its confidence, training and assumptions; with --log, the
+    health of the log; with --features too, which documents gain and lose exposure
+    and which queries change most. For a reproduction: its table, findings and
+    figures. One file that opens offline, on a phone, in dark mode and on paper.
 
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     """
-    if out.is_dir():
-        raise UsageError(f"--out {out} is a folder; name a file, such as {out / 'report.html'}.")
     if features is not None and log is None:
-        raise UsageError("--features tells what changes beside a log; give --log too.")
+        raise UsageError("--features shows what changes compared with a log; give --log too.")
     if logging_scores is not None and features is None:
         raise UsageError("--logging-scores is a column of the features; give --features too.")
 
-    from saferank.files.atomic_write import check_not_read, check_parents
     from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS, is_model
     from saferank.report.page import write_page
 
-    check_parents(out)
     read = [source / name for name in (MANIFEST, SCHEMA, WEIGHTS, RESULTS)]
     read += _certificates(source) if certificate is None else [certificate]
-    check_not_read(out, [*read, *(Path(name) for name in (log, features) if name is not None)])
+    check_output_file(out, [*read, log, features])
     status = Console(stderr=True)
     if is_model(source):
         from saferank.policy.policy import Policy
@@ -82,12 +77,10 @@ def report(
 
         policy = Policy.load(source)
         found = _certificate(policy, source, certificate, status)
-        gathered = _gather(
-            policy, source, found, log, features, status,
-            logging_scores=logging_scores, column=column, layout=layout, on_bad_rows=on_bad_rows, part=part,
-        )  # fmt: skip
-        text = report_page(gathered)
-        told = "not certified" if found is None else found.verdict.value
+        reading = {"columns": parse_columns(column), "layout": layout, "on_bad_rows": on_bad_rows}
+        contents = _contents(policy, source, found, log, features, reading, status, logging_scores, part)
+        text = report_page(contents)
+        kind = "not certified" if found is None else found.verdict.value
     elif (source / RESULTS).is_file():
         from saferank.report.reproduction_page import reproduction_page
 
@@ -95,58 +88,53 @@ def report(
             raise UsageError(f"{source} is a reproduction; --certificate, --log and --features are for a model.")
         with status.status("Drawing"):
             text = reproduction_page(source)
-        told = "reproduction"
+        kind = "reproduction"
     else:
-        raise DataError(
-            "is neither a model that `saferank fit` wrote nor a folder that `saferank reproduce` wrote.", file=source
-        )
+        raise DataError("was written neither by `saferank fit` nor by `saferank reproduce`.", file=source)
     write_page(text, out)
-    Console().print(Text.assemble((told, "bold"), f"  {out}"), soft_wrap=True)
+    Console().print(Text.assemble((kind, "bold"), f"  {out}"), soft_wrap=True)
 
 
 def _certificate(policy: Policy, model: Path, given: Path | None, status: Console) -> Certificate | None:
-    """Return the certificate asked for, or one that lies beside the model or here and is of this model."""
+    """Return the given certificate, or one beside the model or in this folder that belongs to the model."""
     from saferank.verdict.certificate import Certificate
 
     if given is not None:
         certificate = Certificate.read(given)
-        if not _is_of(certificate, policy):
-            raise UsageError(f"{given} is of another model than {model}; certify this one.")
+        if not _belongs_to(certificate, policy):
+            raise UsageError(f"{given} belongs to another model than {model}; certify this one.")
         return certificate
     for file in _certificates(model):
         if file.is_file():
             certificate = Certificate.read(file)
-            if _is_of(certificate, policy):
+            if _belongs_to(certificate, policy):
                 return certificate
-            status.print(f"{file} is of another model, and left out.", highlight=False, soft_wrap=True)
+            status.print(f"{file} belongs to another model and is left out.", highlight=False, soft_wrap=True)
     return None
 
 
 def _certificates(model: Path) -> list[Path]:
-    """Return where a certificate is looked for if none is named."""
+    """Return where to look for a certificate if none is named."""
     return list(dict.fromkeys((model.resolve().parent / CERTIFICATE, Path(CERTIFICATE).resolve())))
 
 
-def _is_of(certificate: Certificate, policy: Policy) -> bool:
+def _belongs_to(certificate: Certificate, policy: Policy) -> bool:
     files = certificate.inputs.get("model", {}).get("files")
     return files is not None and files == policy.manifest.get("files")
 
 
-def _gather(
+def _contents(
     policy: Policy,
     model: Path,
     certificate: Certificate | None,
     log: str | None,
     features: str | None,
+    reading: dict[str, Any],
     status: Console,
-    *,
     logging_scores: str | None,
-    column: list[str] | None,
-    layout: str,
-    on_bad_rows: str,
     part: str,
 ) -> Report:
-    """Read what was named, and measure what can be."""
+    """Return what the page shows: of the model alone, with a log its health, with features also what changes."""
     from saferank.doctor.diagnosis import diagnose
     from saferank.report.report_page import Report
     from saferank.verdict.exposure_shift import exposure_changes
@@ -155,22 +143,20 @@ def _gather(
     name = model.resolve().name
     if log is None:
         return Report(name, policy.manifest, certificate)
-    options: dict[str, Any] = {"columns": parse_columns(column), "layout": layout, "on_bad_rows": on_bad_rows}
     with status.status(f"Reading {log}") as now:
         data, changes = None, None
         if features is None:
-            aggregated = read_log(log, policy, **options)
+            aggregated = read_log(log, policy, **reading)
         else:
-            served: Literal["deterministic", "sampled"] = "deterministic"
-            if certificate is not None and certificate.serve_as == "sampled":
-                served = "sampled"
+            sampled = certificate is not None and certificate.serve_as == "sampled"
+            served: ServeAs = "sampled" if sampled else "deterministic"
             inputs = load_inputs(
                 policy, log, features, serve_as=served, logging_scores=logging_scores, part=part, progress=now.update,
-                **options,
+                **reading,
             )  # fmt: skip
             aggregated, data = inputs.log, inputs.ranker.data
             now.update("Comparing rankings")
             changes = exposure_changes(policy, aggregated, data, serve_as=served, logging_scores=inputs.logging_scores)
-        now.update("Looking at the log's health")
+        now.update("Checking the log")
         health = diagnose(aggregated, data, policy.examination)
     return Report(name, policy.manifest, certificate, changes, health)

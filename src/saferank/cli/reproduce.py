@@ -8,20 +8,18 @@ from typing import Annotated
 import typer
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from saferank.engine.errors import UsageError
+from saferank.cli.log_options import DataArgument, check_output_folder, parse_names
+from saferank.cli.screen import progress_bar
 
 INTERACTIONS, RUNS = "1e2:1e9:25", 10
 QUICK_INTERACTIONS, QUICK_RUNS = "1e2,4e2,1e4,1e6,1e8", 2
 
 
 def reproduce(
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="A folder in LETOR layout, or [cyan]synthetic:PRESET[/cyan].")
-    ],
-    methods: Annotated[str, typer.Option(help="Which, separated by commas, or [cyan]all[/cyan].")] = "all",
+    data: DataArgument,
+    methods: Annotated[str, typer.Option(help="Methods separated by commas, or [cyan]all[/cyan].")] = "all",
     interactions: Annotated[
         str | None,
         typer.Option(
@@ -32,28 +30,27 @@ def reproduce(
         int | None,
         typer.Option(min=1, help="Independent runs: logging policy, clicks, weights.", show_default=str(RUNS)),
     ] = None,
-    delta: Annotated[float, typer.Option(help="Chance that the bound may fail, for the CRM methods.")] = 0.01,
+    delta: Annotated[float, typer.Option(help="Probability that the lower bound fails, for the CRM methods.")] = 0.01,
     ablation: Annotated[bool, typer.Option("--ablation", help="Also CRM with delta from 0.1 to 1e-5.")] = False,
-    scorer: Annotated[str, typer.Option(help="linear or mlp.")] = "mlp",
+    scorer: Annotated[str, typer.Option(help="Kind of scorer: mlp or linear.")] = "mlp",
     constant: Annotated[
-        str, typer.Option("--constant", "--bound", help="Constant of the CRM risk: paper or proven.")
+        str, typer.Option("--constant", "--bound", metavar="C", help="Constant of the risk term: proven or paper.")
     ] = "paper",
     known_logging_policy: Annotated[
         bool,
-        typer.Option("--known-logging-policy", help="Also CRM that is given the logging policy, and starts from it."),
+        typer.Option("--known-logging-policy", help="Also CRM that knows the logging policy and starts from it."),
     ] = False,
-    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs at N = {QUICK_INTERACTIONS}, 10 epochs at most.")
+        bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs at N = {QUICK_INTERACTIONS}, at most 10 epochs.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for results, table and figures.")] = Path("reproduction"),
 ) -> None:
-    """Repeat the paper's experiment: simulated clicks, six methods, the table and the figures.
+    """Repeat the paper's experiment: simulated clicks, six methods, all figures.
 
-    Results go to OUT/results.parquet as they come; a stopped run goes on
-    where it was when the same command is given again. At the end: the table
-    (Markdown, LaTeX), the figures (PNG, SVG, HTML), and the paper's findings,
-    each checked.
+    Results are appended to OUT/results.parquet; the same command continues a run
+    that was interrupted. At the end: the table (Markdown, LaTeX), the figures
+    (PNG, SVG, HTML), and a check of each of the paper's findings.
 
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
@@ -63,7 +60,7 @@ def reproduce(
     from saferank.lab.reproduce import reproduce as run
     from saferank.report.publish import publish
 
-    chosen = PAPER_METHODS if methods == "all" else tuple(name.strip() for name in methods.split(","))
+    chosen = PAPER_METHODS if methods == "all" else tuple(parse_names(methods))
     if known_logging_policy:
         chosen = tuple(dict.fromkeys([*chosen, "exposure-crm-known"]))
     plan = Plan(
@@ -77,13 +74,9 @@ def reproduce(
         constant=constant,  # type: ignore[arg-type]  # checked by Plan
         training={"epochs": 10} if quick else {},
     )
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out} is a file; name a folder.")
+    check_output_folder(out)
     console, status = Console(), Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
+    bar = progress_bar(status)
     task = bar.add_task("Preparing the data", total=len(plan.jobs()))
     now_running = Text("")
 

@@ -2,15 +2,27 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from warnings import warn
 
 
-def lazy_names(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return a package's `__getattr__` and `__dir__`, given the submodule in which each name lives."""
+def lazy_names(
+    package: str, home: Mapping[str, str], *, deprecated: Mapping[str, tuple[str, str]] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return a package's `__getattr__` and `__dir__`, given the submodule in which each name lives.
+
+    `deprecated`: names that still work, but warn: the submodule of each, and what to use instead.
+    """
+    old = deprecated or {}
 
     def __getattr__(name: str) -> object:
-        if name not in home:
+        if name in old:
+            module, instead = old[name]
+            warn(f"{package}.{name} is deprecated; use {instead}.", DeprecationWarning, stacklevel=2)
+        elif name in home:
+            module = home[name]
+        else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{home[name]}"), name)
+        return getattr(import_module(f"{package}.{module}"), name)
 
     def __dir__() -> list[str]:
         return sorted(home)
