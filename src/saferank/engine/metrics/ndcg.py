@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saferank.engine import plackett_luce
 from saferank.engine.errors import UsageError
-from saferank.engine.plackett_luce import exposure
 from saferank.engine.ragged import check_offsets, check_scores
 
 Gain = Literal["exponential", "linear"]
@@ -62,7 +62,9 @@ def expected_dcg(
     """
     scores, labels, offsets = _checked(scores, labels, offsets)
     longest = int(np.diff(offsets).max(initial=1))  # no query fills more ranks, whatever the cutoff
-    return _sum_per_query(exposure(scores, offsets, discounts(cutoff)[:longest]) * gains(labels, gain), offsets)
+    return _sum_per_query(
+        plackett_luce.exposure(scores, offsets, discounts(cutoff)[:longest]) * gains(labels, gain), offsets
+    )
 
 
 def ideal_dcg(labels: ArrayLike, offsets: ArrayLike, cutoff: int = 5, *, gain: Gain = "exponential") -> Floats:
