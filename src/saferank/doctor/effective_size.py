@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 
 PROVEN = 1.645 + 0.842
 """Standard errors between 0 and a gain that a one-sided 95% bound proves four times in five."""
+MOST_WEIGHT = 20.0
+"""Largest weight of a click, as `certify` would choose it on the validation part: it tries 2 to 1,000."""
 CAUTION = 1.645
 """Standard deviations below the mean: a relevance is above this bound with about 95% confidence."""
 
@@ -29,7 +31,7 @@ class EffectiveSize:
         effective clicks = (sum over clicks of w)^2 / (sum over clicks of w^2)      (Kish)
 
     A weighted estimate from the log is as precise as a plain one from so many clicks; its relative standard error is
-    about 1 / sqrt(effective clicks). With equal relevances, this is clicks / d_2, with d_2 the exposure-based
+    about 1 / sqrt(effective clicks). Weights are limited, as `certify` limits them. With equal relevances, this is clicks / d_2, with d_2 the exposure-based
     divergence that the risk of the objectives grows with. Two targets:
 
     - halfway to random: half the time the logged ranking, half the time the candidates in random order. It shows
@@ -63,7 +65,7 @@ def effective_size(
     uniform = (total_examination(examination, candidates) / candidates)[statistics.query_of_document]
     # A document examined with chance 0 has no weight; it was not clicked either, unless the curve is wrong.
     ratio = np.divide(1.0, logged, out=np.zeros_like(logged), where=logged > 0)
-    by_clicks = exposure_by_clicks(statistics, logged, examination) * ratio
+    by_clicks = np.minimum(exposure_by_clicks(statistics, logged, examination) * ratio, MOST_WEIGHT)
     return EffectiveSize(
         clicks=int(statistics.clicks.sum()),
         halfway_to_random=effective_number(statistics.clicks, 0.5 + 0.5 * uniform * ratio),

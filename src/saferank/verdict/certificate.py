@@ -139,7 +139,7 @@ class Certificate:
     drift_allowance: float = 0.0
     """Clicks per interaction that the bounds allow for drift of demand that the log cannot exclude."""
     needed: Needed | None = None
-    """If the verdict is MORE DATA, and the estimate is not within its noise of 0."""
+    """If the verdict is MORE DATA, and the estimate is not within the noise."""
     unit: str | None = None
     reward: str | None = None
     bounds: tuple[BoundRow, ...] = ()
@@ -204,7 +204,7 @@ def meaning(certificate: Certificate) -> str:
             "held-out part, and the log says nothing about it."
         )
     if needed is None:
-        return f"Not decided. There is no sign of a difference in {what}: the estimate is within its noise of zero."
+        return f"Not decided. There is no sign of a difference in {what}: the estimate is within the noise."
     days = ""
     if needed.days is not None:
         days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of such a log in all)"
