@@ -31,7 +31,8 @@ class EffectiveSize:
         effective clicks = (sum over clicks of w)^2 / (sum over clicks of w^2)      (Kish)
 
     A weighted estimate from the log is as precise as a plain one from so many clicks; its relative standard error is
-    about 1 / sqrt(effective clicks). Weights are limited, as `certify` limits them. With equal relevances, this is clicks / d_2, with d_2 the exposure-based
+    about 1 / sqrt(effective clicks). Weights are limited, as `certify` limits them. With equal relevances and without
+    a limit, this is clicks / d_2, with d_2 the exposure-based
     divergence that the risk of the objectives grows with. Two targets:
 
     - halfway to random: half the time the logged ranking, half the time the candidates in random order. It shows
