@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from saferank.doctor.log_arrays import shown_pairs
 from saferank.engine.plackett_luce import placement
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog, Places
 from saferank.verdict.comparison import Comparison
-from saferank.verdict.held_out import all_pairs, held_out
+from saferank.verdict.held_out import held_out
 from tests.shop_log import ShopLog
 from tests.shops import Ranker, Shop, World, make_shop, noisy
 
@@ -32,7 +33,7 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """Both rankers on the held-out part; `listed` and `ranked` are in the order of the shop."""
     data = shop.data()
-    pairs = all_pairs(log, data)
+    pairs = shown_pairs(log, data)
     rows = in_order(pairs, data)
     chances = np.zeros((pairs.documents, shop.cutoff))
     chances[rows] = new.placement(shop.cutoff).reshape(-1, shop.cutoff)
@@ -123,7 +124,7 @@ def test_a_document_that_is_not_listed_counts_against_and_a_query_not_ranked_cou
     listed, ranked = np.arange(12) % 4 != 1, np.array([True, False, True])
     got = compare(world.shop, log, new, listed=listed, ranked=ranked)
     data = world.shop.data()
-    row = np.argsort(in_order(all_pairs(log, data), data))[got.part.pair]  # of the shop
+    row = np.argsort(in_order(shown_pairs(log, data), data))[got.part.pair]  # of the shop
     ratio = got.ratio(world.shop.examination)
     there = ranked[row // 4]
     np.testing.assert_array_equal(ratio[~there], 1.0)

@@ -17,10 +17,16 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-def shown_pairs(aggregated: AggregatedLog) -> RankingData:
-    """Return the queries and documents that the log shows, sorted, as a data set without any feature."""
-    table = aggregated.shown_counts.select(["query_id", "document_id"]).group_by(["query_id", "document_id"])
-    pairs = table.aggregate([]).sort_by([("query_id", "ascending"), ("document_id", "ascending")])
+def shown_pairs(aggregated: AggregatedLog, also: RankingData | None = None) -> RankingData:
+    """Return the queries and documents that the log shows, and those of `also`, sorted, without any feature."""
+    rows = aggregated.shown_counts.select(["query_id", "document_id"])
+    if also is not None:
+        query_ids, document_ids = also.require_ids()
+        of_document = pa.array(query_ids, pa.string()).take(pa.array(also.query_of_document))
+        own = pa.table({"query_id": of_document, "document_id": pa.array(document_ids, pa.string())})
+        rows = pa.concat_tables([rows, own])
+    pairs = rows.group_by(["query_id", "document_id"]).aggregate([])
+    pairs = pairs.sort_by([("query_id", "ascending"), ("document_id", "ascending")])  # the same in every run
     if pairs.num_rows == 0:
         raise DataError("shows no document; there is nothing to diagnose.", file=aggregated.source)
     query = pairs["query_id"].combine_chunks().dictionary_encode()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from saferank.doctor.log_arrays import shown_pairs
 from saferank.engine.bounds.differences import (
     Differences,
     effective_number,
@@ -19,7 +20,7 @@ from saferank.engine.bounds.differences import (
 )
 from saferank.logs.aggregated_log import AggregatedLog, Places
 from saferank.policy.serve import served_placement
-from saferank.verdict.held_out import HeldOut, all_pairs, by_query, held_out
+from saferank.verdict.held_out import HeldOut, by_query, held_out
 from saferank.verdict.new_ranker import NewRanker
 from saferank.verdict.possible_drift import PossibleDrift
 
@@ -194,7 +195,7 @@ class Rankers:
 
     def __init__(self, log: AggregatedLog, ranker: NewRanker, logging_scores: NDArray[np.float32] | None) -> None:
         self.log, data, cutoff = log, ranker.data, log.cutoff
-        self.pairs = all_pairs(self.log, data)
+        self.pairs = shown_pairs(self.log, data)
         query_ids = pa.array(data.query_ids, pa.string())
         places = Places(self.pairs)
         of_document = query_ids.take(pa.array(data.query_of_document))

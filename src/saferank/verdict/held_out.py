@@ -96,26 +96,6 @@ def by_query(log: AggregatedLog) -> bool:
     return (log.manifest.get("split") or {}).get("by") == "query"
 
 
-def all_pairs(log: AggregatedLog, data: RankingData) -> RankingData:
-    """Return the queries and documents that the log shows or `data` has, sorted, without features."""
-    assert data.query_ids is not None
-    assert data.document_ids is not None
-    of_document = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
-    own = pa.table({"query_id": of_document, "document_id": pa.array(data.document_ids, pa.string())})
-    both = pa.concat_tables([log.shown_counts.select(["query_id", "document_id"]), own])
-    pairs = both.group_by(["query_id", "document_id"]).aggregate([])
-    pairs = pairs.sort_by([("query_id", "ascending"), ("document_id", "ascending")])  # the same in every run
-    query = pairs["query_id"].combine_chunks().dictionary_encode()
-    starts = np.flatnonzero(np.diff(query.indices.to_numpy(zero_copy_only=False), prepend=-1))
-    return RankingData(
-        features=np.zeros((len(pairs), 0), np.float32),
-        offsets=np.append(starts, len(pairs)),
-        query_ids=np.array(query.dictionary.to_pylist(), np.str_),
-        document_ids=np.array(pairs["document_id"].to_pylist(), np.str_),
-        source=log.source,
-    )
-
-
 def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, strata: Ints | None = None) -> HeldOut:
     """Count the given parts by query; and, if `strata` numbers the stretch that each period belongs to, by stretch.
 
