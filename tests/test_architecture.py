@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import saferank
 from saferank.learning.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -25,3 +26,9 @@ def test_every_room_and_every_file_named_is_there() -> None:
     named = [word for word in words if word.endswith(".py") and "/" in word and not word.startswith("tests/")]
     assert len(named) > 20
     assert [name for name in named if not (SOURCE / name).exists()] == []
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    assert sorted(saferank.__all__) == dir(saferank)
+    for name in saferank.__all__:
+        assert len(getattr(saferank, name).__doc__ or "") > 40, name

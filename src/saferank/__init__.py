@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from saferank.policy.policy import Policy
     from saferank.ranker import SafeRanker
     from saferank.verdict.certify import certify
+    from saferank.verdict.checks import Refused
+    from saferank.verdict.decision import CertifySettings
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CertifySettings",
     "DataError",
     "Policy",
+    "Refused",
     "SafeRanker",
     "SaferankError",
     "UsageError",
@@ -32,8 +36,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "CertifySettings": "verdict.decision",
         "DataError": "engine.errors",
         "Policy": "policy.policy",
+        "Refused": "verdict.checks",
         "SafeRanker": "ranker",
         "SaferankError": "engine.errors",
         "UsageError": "engine.errors",

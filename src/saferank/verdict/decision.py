@@ -38,7 +38,7 @@ FEW_CLICKS = 50.0
 
 @dataclass(frozen=True)
 class CertifySettings:
-    """What to ask of the certificate."""
+    """What to ask of a certificate; the defaults of `certify` and of `saferank certify`."""
 
     delta: float = 0.05
     """Chance of a wrong DEPLOY that is accepted."""
