@@ -40,7 +40,7 @@ class SafeRanker:
     `certify` on held-out clicks for a guarantee.
 
     Args:
-        method: what is maximised: `exposure-crm` (the lower bound), `exposure-ips` (the estimate) or `naive`.
+        method: what is maximised: `exposure-crm` (the lower bound), or another of `saferank fit --help`.
         delta: probability that the lower bound fails.
         constant: constant of the risk term: `proven`, or `paper` for the paper's.
         scorer: `mlp` or `linear`.

@@ -22,6 +22,7 @@ from saferank.features.load_features import with_ids
 from saferank.lab.raw_log import write_raw_log
 from saferank.learning import fit_policy
 from saferank.learning.fit_policy import Step
+from saferank.learning.methods import FROM_COUNTS
 from saferank.learning.training_loop import Epoch
 from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
@@ -80,7 +81,7 @@ def test_a_model_a_table_and_words(here: Path, call: Call) -> None:
     assert (ran.exit_code, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
     rows = cells(ran.out)
-    assert list(rows) == ["logging policy", "naive", "exposure-ips", "exposure-crm"]
+    assert list(rows) == ["logging policy", *FROM_COUNTS]
     manifest = json.loads((here / "model" / "manifest.json").read_text())
     for policy in manifest["comparison"]["policies"]:
         assert [float(cell.rstrip("%")) for cell in rows[policy["name"]]] == pytest.approx(

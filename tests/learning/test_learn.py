@@ -15,7 +15,7 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.lab.simulate import simulate
 from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import learn
-from saferank.learning.methods import FROM_COUNTS, METHODS, LoggedPart
+from saferank.learning.methods import METHODS, LoggedPart
 from saferank.learning.settings import FitSettings
 from saferank.learning.training_loop import fit
 from tests.learning.problem import EXAMINATION, SETTINGS, Part, make_part, new_scorer, only_first_queries, parameters
@@ -54,7 +54,7 @@ def test_known_logging_scores_give_the_exact_exposure(part: Part) -> None:
     np.testing.assert_allclose(known.logging_exposure, exact, rtol=1e-3)
 
 
-@pytest.mark.parametrize("method", FROM_COUNTS)
+@pytest.mark.parametrize("method", ["naive", "exposure-ips", "exposure-crm"])
 def test_learning_is_the_loop_on_the_methods_objectives(
     method: str, part: Part, parts: tuple[LoggedPart, LoggedPart]
 ) -> None:
@@ -100,5 +100,5 @@ def test_a_log_that_teaches_nothing(part: Part) -> None:
 
 
 def test_an_unknown_method() -> None:
-    with pytest.raises(UsageError, match="naive, exposure-ips, exposure-crm"):
+    with pytest.raises(UsageError, match="exposure-crm"):
         FitSettings(method="magic")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.learning.methods import METHODS
 
 Metric = Literal["ndcg", "ndcg_by_score"]
 METRICS: dict[Metric, str] = {"ndcg": "NDCG@5, expected under the policy", "ndcg_by_score": "NDCG@5, ranked by score"}
@@ -30,11 +31,7 @@ LOGGING_KNOWN = "exposure-crm-known"
 LABELS = {
     "logging": "Logging",
     "skyline": "Skyline",
-    "naive": "Naive",
-    "action-ips": "Action IPS",
-    "action-crm": "Action CRM",
-    "exposure-ips": "Exposure IPS",
-    "exposure-crm": "Exposure CRM",
+    **{method.name: method.label for method in METHODS.values()},
     LOGGING_KNOWN: "Exposure CRM, logging policy known",
 }
 """The methods in the paper's order."""

@@ -55,7 +55,7 @@ def compare(
     sums = objective.sums(exposure)
     return ComparedPolicy(
         name=name,
-        estimate=float(sums[0]),
+        estimate=objective.estimate(sums),
         lower_bound=objective.value(sums),
         divergence=float(seen @ ratio),
         never_shown=float(seen[~ever_shown].sum() / max(seen.sum(), 1e-300)),

@@ -45,6 +45,8 @@ class Method:
     """A way to learn from clicks."""
 
     name: str
+    label: str
+    """As figures and tables call it."""
     description: str
     """One line, for --help and the docs."""
     objective: Callable[[LoggedPart], Objective]
@@ -59,17 +61,20 @@ METHODS = {
     for method in (
         Method(
             "naive",
+            "Naive",
             "clicks as they are, without any correction",
             lambda part: naive(part.log, part.examination),
         ),
         Method(
             "action-ips",
+            "Action IPS",
             "clicks weighted by the inverse probability of the whole ranking",
             lambda part: action_ips(part.log, action_propensity(part.log), clip=part.clip),
             needs="rankings",
         ),
         Method(
             "action-crm",
+            "Action CRM",
             "action-ips minus the width of its bound",
             lambda part: action_crm(
                 part.log, action_propensity(part.log), clip=part.clip, delta=part.risk.delta
@@ -79,11 +84,13 @@ METHODS = {
         ),
         Method(
             "exposure-ips",
+            "Exposure IPS",
             "the estimated clicks: each click weighted by the inverse exposure of its document",
             lambda part: exposure_ips(part.log, part.logging_exposure, part.examination, clip=part.clip),
         ),
         Method(
             "exposure-crm",
+            "Exposure CRM",
             "a lower bound on the clicks: exposure-ips minus the width of its bound (the paper)",
             lambda part: exposure_crm(
                 part.log,

@@ -74,8 +74,8 @@ def fit(
             problem.climb(scorer, optimizer, rng, settings)
             value = judge.value(scorer) if judge is not None else float(len(history))
             sums = problem.sums
-            risk = float(sums[0]) - objective.value(sums)
-            history.append(Epoch(len(history) + 1, float(sums[0]), risk, value))
+            estimate = objective.estimate(sums)
+            history.append(Epoch(len(history) + 1, estimate, estimate - objective.value(sums), value))
             if value > best_value:
                 best_epoch, best_value, best = len(history), value, _copied(scorer)
             if progress is not None:

@@ -34,13 +34,18 @@ class Line:
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish: IPS in blue, CRM in red and orange, the
 # exposure-based methods darker. The dashes repeat the distinction.
-METHOD_LINES = {
+_LINES = {
     "naive": Line(LABELS["naive"], "#8c8c8c", (2, 2), 1.6),
     "action-ips": Line(LABELS["action-ips"], "#56b4e9", (6, 3), 1.6),
     "action-crm": Line(LABELS["action-crm"], "#e69f00", (6, 3), 1.6),
     "exposure-ips": Line(LABELS["exposure-ips"], "#0072b2"),
     "exposure-crm": Line(LABELS["exposure-crm"], "#d55e00", width=3.4),
     "exposure-crm-known": Line(LABELS["exposure-crm-known"], "#009e73", width=1.8),
+}
+METHOD_LINES = {
+    method: _LINES.get(method) or Line(label, "#cc79a7", (1, place))
+    for place, (method, label) in enumerate(LABELS.items(), 1)
+    if method not in CONSTANT
 }
 DELTA_COLOURS = ("#fdbe85", "#fd8d3c", "#e6550d", "#a63603", "#5c1a02")
 """From the largest delta down."""

@@ -23,8 +23,9 @@ class Objective(ABC):
 
     Each row i belongs to one query, and x_i is what the policy does there: the exposure of a document
     (`ExposureObjective`), or the probability of a logged ranking (`ActionObjective`). A method of this package is a
-    choice of rows, rewards and risk weights, one file each; one of another form overrides `terms`, `value` and
-    `slope`. The sums go over queries, so a mini-batch of queries gives an unbiased part of each.
+    choice of rows, rewards and risk weights, one file each; one of another form overrides `terms`, `value`,
+    `estimate`, `slope` and `active`. The sums go over queries, so a mini-batch of queries gives an unbiased part of
+    each.
     """
 
     offsets: NDArray[np.int64]
@@ -69,7 +70,11 @@ class Objective(ABC):
 
     def value(self, sums: Array) -> float:
         """Return the value, given the sums of `terms` over all queries."""
-        return float(sums[0] - math.sqrt(sums[1]))
+        return self.estimate(sums) - math.sqrt(sums[1])
+
+    def estimate(self, sums: Array) -> float:
+        """Return the value without the risk term."""
+        return float(sums[0])
 
     def slope(self, x: Array, sums: Array, queries: Array) -> Array:
         """Return d value / d x of the given queries' rows, the value being linearised at `sums`.
