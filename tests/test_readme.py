@@ -34,6 +34,7 @@ def test_all_blocks_are_found_in_order() -> None:
     assert [command[-1] for _, command in found] == ["print(1)\n", "x", "demo"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
 def test_page_runs_from_top_to_bottom_in_one_folder(page: Path, tmp_path: Path) -> None:
     for where, command in commands(page.read_text()):

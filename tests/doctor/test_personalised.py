@@ -42,3 +42,14 @@ def test_rankings_drawn_afresh_and_rankers_that_change_are_not_taken_for_it() ->
             for seed in range(8)
         ]
         assert sum(flagged) <= 1
+
+
+def test_sessions_of_a_day_are_not_taken_for_it_where_the_ranker_changes_every_night() -> None:
+    """Each sees one ranker, but no other than the other sessions of its day."""
+    rng = np.random.default_rng(2)
+    shop = make_shop(rng, queries=20)
+    log = drawn(World(shop, nightly(shop, rng), Tastes()), 0)
+    sessions = replace(log, unit=np.unique(log.unit * (log.day.max() + 1) + log.day, return_inverse=True)[1])
+    found = diagnose(sessions.aggregated(0, units=True), em=False, replicates=5).personalised
+    assert found.repeated > 0.05
+    assert not found.significant

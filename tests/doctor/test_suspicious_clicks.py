@@ -1,5 +1,7 @@
 """Garbage is found, users are not taken for it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,16 @@ def test_what_was_not_clicked_is_missing(sampled: bool) -> None:
     assert rows.every_row_clicked
     assert rows.rows_missing > 0.1
     assert found_in(only_clicked_impressions(log), sampled=sampled).clickless_missing
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_one_row_less_is_a_gap_and_a_list_that_ends_early_is_none(sampled: bool) -> None:
+    """A quarter of the impressions have no row at rank 2, and another quarter none at the last rank."""
+    log = simulate(Shop(interactions=1_000), 0)
+    kept = log.kept.copy()
+    kept[:250, 1] = kept[250:500, -1] = False
+    found = found_in(replace(log, kept=kept, click=log.click & kept), sampled=sampled)
+    assert found.rows_missing == 0.25
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ACCURACY, ExposureObjective
 from saferank.engine.objectives.naive import naive
-from saferank.engine.objectives.objective import Objective
+from saferank.engine.objectives.objective import Array, Objective
 from saferank.engine.objectives.sampled_gradient import Estimator, SampledGradient
 from saferank.engine.plackett_luce import exposure, pl_rank_3_gradient, reinforce_gradient
 from saferank.engine.types.ranking_data import RankingData
@@ -95,6 +95,23 @@ def test_the_history_tells_the_sums_of_the_objective(train: Part) -> None:
     assert epoch.estimate == pytest.approx(float(objective.sums(rho)[0]), rel=1e-3)
     assert epoch.risk == pytest.approx(math.sqrt(objective.sums(rho)[1]), rel=1e-3)
     assert epoch.validation == pytest.approx(epoch.estimate - epoch.risk, rel=1e-6)
+
+
+def test_every_step_knows_the_sums_of_all_queries(train: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first one on: with steps too small to move anything, they are those at the start."""
+    seen: list[Array] = []
+    slope = ExposureObjective.slope
+
+    def told(self: ExposureObjective, x: Array, sums: Array, queries: Array) -> Array:
+        seen.append(sums)
+        return slope(self, x, sums, queries)
+
+    monkeypatch.setattr(ExposureObjective, "slope", told)
+    objective, scorer = train.objective("exposure-crm"), new_scorer()
+    fit(scorer, train.data, objective, settings=replace(SETTINGS, epochs=1, learning_rate=1e-12))
+    rho = exposure(score(scorer, train.data.features), train.data.offsets, EXAMINATION)
+    assert len(seen) == 12  # 40 queries, ten at a time, passed over three times
+    np.testing.assert_allclose(seen, np.tile(objective.sums(rho), (12, 1)), rtol=1e-3)
 
 
 def test_the_best_epoch_is_restored_not_the_last(train: Part) -> None:

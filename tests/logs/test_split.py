@@ -52,6 +52,14 @@ def test_time_of_an_impression_is_its_earliest() -> None:
     assert parts(TimeSplit(boundaries=("1970-01-01T00:00:10", "1970-01-02")), log) == {"a": 0, "b": 1, "c": 1}
 
 
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("s", "UTC")])
+def test_boundaries_of_other_time_zones_are_moments(kind: pa.DataType) -> None:
+    """10 and 100 seconds after the epoch, as clocks two hours ahead and five behind show them."""
+    log = table(impression_id=["a", "b", "c"], timestamp=pa.array([5, 50, 200], kind))
+    moments = "1970-01-01T02:00:10+02:00", "1969-12-31T19:01:40-05:00"
+    assert parts(TimeSplit(boundaries=moments), log) == {"a": 0, "b": 1, "c": 2}
+
+
 @pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.int64()])
 def test_time_quantiles(kind: pa.DataType) -> None:
     times = pa.array(np.arange(1_000) * 60_000).cast(kind)

@@ -55,6 +55,17 @@ def test_the_log_itself_costs_nothing() -> None:
     assert cost.at_most == pytest.approx(0.0, abs=1e-12)
 
 
+def test_a_lucky_click_on_what_was_hardly_shown_counts_ten_times_at_most() -> None:
+    """One rank: the second document was shown once in 100 times, and clicked; now it is to be shown half the time."""
+    shown, clicked = np.array([[99], [1]]), np.array([[33], [1]])
+    log = LogStatistics(np.array([0, 2]), np.array([100]), shown, clicked)
+    patterns = ClickPatterns(np.zeros(3, np.int64), np.array([0, 0, 1, 2]), np.array([0, 1]), np.array([66, 33, 1]))
+    posterior = relevance_posterior(log, np.ones(1), np.array([1, 2], np.int32))
+    cost = exploration_cost(np.array([0.5, 0.5]), log, patterns, posterior, np.ones(1))
+    terms = np.repeat([0.0, 1.0 - 50 / 99, 1.0 - 10.0], [66, 33, 1])  # 50 times as often, and not 10, without a limit
+    assert cost.at_most == pytest.approx(terms.mean() + 1.6448536 * terms.std(ddof=1) / 10.0)
+
+
 def test_posterior_is_calibrated_and_drawn_relevances_differ_as_true_ones_do() -> None:
     rng = np.random.default_rng(3)
     offsets, examination = np.arange(0, 6001, 6), np.array([1.0, 0.6, 0.4, 0.3, 0.2, 0.1])

@@ -72,6 +72,14 @@ def test_a_log_that_shows_too_little_never_certifies() -> None:
     assert free.interactions < dear.interactions < math.inf
 
 
+def test_where_randomness_pays_the_policy_has_to_beat_the_randomised_ranker() -> None:
+    world = make_world()
+    new, hot = better(world, ByScore(), 0.05), traffic(world, Temperature(1.0))
+    free, paid = (needed_interactions(new, hot, shortfall=cost, delta=0.05) for cost in (0.0, -0.02))
+    assert paid == free
+    assert free.interactions < math.inf
+
+
 def test_better_policies_meet_their_gain_and_move_more_than_they_must() -> None:
     world = make_world(queries=200)
     now = Temperature(0.3).exposure(world.scores, world.offsets, world.examination)

@@ -43,6 +43,17 @@ def test_a_model_read_and_written_again_has_the_same_bytes(tmp_path: Path) -> No
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+def test_a_model_that_was_read_and_changed_is_written_as_it_is_now(tmp_path: Path) -> None:
+    """What the manifest said of the old weights and ranks is not said of the new ones."""
+    make_policy(seed=1).save(tmp_path / "model")
+    read, other = Policy.load(tmp_path / "model"), make_policy(seed=2)
+    Policy(read.kind, other.scorer, read.schema, EXAMINATION[:2], read.manifest).save(tmp_path / "model")
+    again = Policy.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.scores(make_data()), other.scores(make_data()))
+    np.testing.assert_array_equal(again.examination, EXAMINATION[:2])
+    assert again.manifest["inputs"] == {"features": "features.parquet"}
+
+
 def test_scores_are_the_scorers_on_prepared_features() -> None:
     policy, data = make_policy(), make_data()
     with torch.no_grad():

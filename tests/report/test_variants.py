@@ -13,6 +13,7 @@ from saferank.doctor.diagnosis import diagnose
 from saferank.engine.bounds.registry import BOUNDS
 from saferank.report.doctor_page import doctor_page
 from saferank.report.plan_page import plan_page
+from saferank.report.report_charts import dial_chart
 from saferank.report.report_page import BROKEN_BY, TITLES, report_page
 from saferank.report.reproduction_page import reproduction_page
 from saferank.verdict.certificate import Verdict, confidence, meaning
@@ -81,6 +82,14 @@ def test_what_weakens_a_verdict_is_said() -> None:
     assert "too much worse" in page  # the line is at the tolerance
     assert "watch-0" not in page  # one look is no curve
     assert "<td>2026-01-01</td>" in page
+
+
+def test_the_dial_measures_by_the_loss_that_is_accepted() -> None:
+    bounds = ((0.2, 0.003), (0.1, -0.002), (0.01, -0.02))
+    drawn = dial_chart(made_certificate(tolerance=0.01, delta=0.05, lower=-0.01, delta_dial=bounds))
+    marks = re.findall(r"1 - delta: ([\d.]+%); lower bound: [^;]*; is: ([\w ]+)", drawn)
+    assert dict(marks) == {"80%": "DEPLOY", "90%": "DEPLOY", "95%": "DEPLOY", "99%": "not DEPLOY"}
+    assert "limit: −0.01" in drawn  # noqa: RUF001 (as charts write a minus)
 
 
 def test_what_would_break_every_assumption_is_known() -> None:

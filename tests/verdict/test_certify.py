@@ -18,6 +18,7 @@ from saferank.verdict.certificate import Certificate, Needed, Verdict, meaning
 from saferank.verdict.certify import CertifySettings, certify
 from saferank.verdict.checks import Refused, check_features, check_untouched
 from saferank.verdict.decision import decide
+from saferank.verdict.judge import DEFAULT_WEIGHT
 from saferank.verdict.new_ranker import NewRanker
 from tests.shops import (
     Bots,
@@ -396,6 +397,29 @@ def test_a_split_by_query_covers_new_queries(world: World, log: AggregatedLog, b
     assert [row.name for row in by_query.bounds] == [name for name, bound in BOUNDS.items() if bound.units]
     assert by_query.lower < world.improvement(better) < by_query.upper
     assert by_query.unit == "query"
+
+
+@pytest.mark.parametrize("options", [{"split": "query"}, {"split": "unit", "units": True}])
+def test_bounds_of_single_interactions_are_wrong_where_terms_are_units(
+    world: World, better: Ranker, options: dict[str, Any]
+) -> None:
+    grouped = draw(world, 5_000, **options)
+    for name in (name for name, bound in BOUNDS.items() if not bound.units):
+        with pytest.raises(UsageError):
+            judge(world.shop, grouped, better, replace(QUICK, bound=name))
+
+
+def test_a_bound_for_any_time_has_its_limit_of_weights_before_the_log(world: World, better: Ranker) -> None:
+    """Chosen on a log that grows between looks, it would be another at each."""
+    logs = [draw(world, interactions) for interactions in (2_000, 10_000)]
+    limits = {
+        bound: [judge(world.shop, log, better, replace(QUICK, bound=bound)).most_weight for log in logs]
+        for bound in ("betting", "one-look")
+    }
+    assert limits["betting"] == [DEFAULT_WEIGHT] * 2
+    assert DEFAULT_WEIGHT not in limits["one-look"]
+    given = replace(QUICK, bound="betting", most_weight=3.0)
+    assert judge(world.shop, logs[0], better, given).most_weight == 3.0
 
 
 def test_new_queries_are_reported_apart(world: World, log: AggregatedLog, better: Ranker) -> None:

@@ -78,6 +78,15 @@ def test_a_log_that_cannot_tell(fixed: LogStatistics) -> None:
         assert raised.value.code == code
 
 
+def test_a_log_of_few_queries_cannot_tell_however_many_clicks_they_have(varied: LogStatistics) -> None:
+    """An interval from half as many queries would be too narrow."""
+    few = varied.subset(np.arange(10))
+    assert few.clicks.sum() > 1_000
+    with pytest.raises(Refused) as raised:
+        curves_for(few, None)
+    assert raised.value.code == "examination-unknown"
+
+
 def test_a_curve_that_is_trusted(fixed: LogStatistics) -> None:
     found = curves_for(fixed, 0.5 * TRUTH, trust=True)
     assert (found.kind, found.covariance, found.share()) == (UNCHECKED, None, 0.0)

@@ -59,6 +59,14 @@ def test_data_of_another_time_is_fresh() -> None:
     assert both.share("c", GROWN) == (1 / 12, 3)  # it has days of either
 
 
+def test_logs_that_share_a_single_moment_may_share_interactions() -> None:
+    """Both ends of a period were seen: a log may begin at the last moment of a look, or end at its first."""
+    book = Ledger(()).with_look(look("a"))
+    begin, end = MANIFEST["period"]
+    for period in ([end, "2026-01-15T23:00:00"], ["2025-12-25T00:00:00", begin]):
+        assert book.share("b", MANIFEST | {"period": period}) == (1 / 6, 2)
+
+
 def test_without_times_files_tell_and_without_files_all_may_be_the_same() -> None:
     untimed = MANIFEST | {"period": None}
     book = Ledger(()).with_look(look("a", untimed))

@@ -128,6 +128,20 @@ def test_units_cover_the_truth_and_their_interactions_alone_do_not() -> None:
     assert np.mean([is_above(log, 0.0) for log in apart]) > 0.2
 
 
+def test_no_unit_loses_more_than_is_at_hand() -> None:
+    """Units of 20 interactions that all win or all lose, at a mean of 0. The variance is guessed far too low, so that
+    as much is staked as may be: with what one interaction allows, the first unit to win would reach the goal."""
+    ups = np.random.default_rng(6).binomial(10, 0.5, LOGS)
+    logs = [
+        Differences(
+            np.array([-20.0, 20.0]), np.array([10 - up, up]), -1.0, 1.0, guess=1e-4, sizes=np.full(2, 20.0),
+            salt=str(number),
+        )
+        for number, up in enumerate(ups)
+    ]  # fmt: skip
+    assert np.mean([is_above(log, 0.0) for log in logs]) <= allowed(LOGS)
+
+
 def test_units_of_one_interaction_are_interactions() -> None:
     log = easy_logs(300, 1)[0]
     apart = replace(log, sizes=np.ones(3))
