@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from saferank.verdict.decision import UNSEEN
 from tests.cli.running import Ran, cells, run_here
 from tests.shops import World, make_shop, noisy
 from tests.verdict.small_log import linear_policy, small_log
@@ -101,6 +102,9 @@ def test_a_ranker_made_elsewhere_is_judged_as_the_model_with_these_scores(call: 
     candidate = written(tmp_path)
     for name in ("improvement", "lower", "upper", "verdict", "logging_exposure", "interactions"):
         assert candidate[name] == model[name]
+    assert UNSEEN in candidate["assumptions"]  # nobody here knows what it was learned from
+    assert UNSEEN not in model["assumptions"]
+    assert "without the held-out part" in " ".join(done.out.split())
     done = call("upside_down.csv", "--ledger", "third.json")
     assert done.exit_code == 3, done.err
 

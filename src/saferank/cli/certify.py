@@ -212,6 +212,10 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     if certificate.unchecked:
         warning = "This relies on a given examination curve that the log cannot confirm."
         console.print(Text(warning, style="bold yellow"))
+    if certificate.made_elsewhere:
+        warning = "This holds only if the ranker was made without the held-out part of this log."
+        remedy = "To be sure, train it on the log before some day, and hold out the rest: --split-by time."
+        console.print(Text(f"{warning} {remedy}", style="bold yellow"))
     console.print(Text.assemble((f" {verdict} ", COLOURS[verdict] + " reverse"), f"  {meaning(certificate)}\n"))
     unit = "clicks" if certificate.reward is None else certificate.reward
     share, low, high = (f"{value:+.1%}" for value in certificate.relative)

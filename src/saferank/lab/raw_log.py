@@ -1,4 +1,4 @@
-"""A simulated click log in full: a Parquet file with one row a shown document, written as a stream."""
+"""A simulated click log in full: a Parquet file with one row per shown document, written as a stream."""
 
 from __future__ import annotations
 

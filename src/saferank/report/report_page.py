@@ -15,7 +15,7 @@ from saferank.report import report_charts as charts
 from saferank.report.doctor_charts import curve_chart, traffic_chart
 from saferank.report.page import render
 from saferank.verdict.certificate import Certificate, confidence, meaning
-from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, WITHIN
+from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, WITHIN
 from saferank.verdict.exposure_shift import Changes
 
 TITLES = {
@@ -35,6 +35,7 @@ BROKEN_BY = {
     "count too much, and documents moved up from there look better than they are.",
     KNOWN: "rules or filters that change the ranking after the scores; scores of another version of the ranker.",
     STABLE: "a ranker that moves documents up on the day on which they are wanted. With timestamps this is checked.",
+    UNSEEN: "a ranker trained on all clicks of this log: it then looks better than it is. Hold out by time instead.",
     WITHIN: "a ranker that follows demand from hour to hour.",
     NORMAL: "a few clicks with very large weights: then far more interactions are needed than it seems.",
     THEOREM_1: "rankings in which documents appear and disappear together: there the constant is too small.",

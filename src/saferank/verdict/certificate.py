@@ -169,6 +169,11 @@ class Certificate:
         return None if self.needed is None else round(math.sqrt(self.needed.fewest * self.needed.most))
 
     @property
+    def made_elsewhere(self) -> bool:
+        """Whether the ranker was handed in as scores, so that nobody here knows what it was learned from."""
+        return "candidate" in self.inputs.get("model", {})
+
+    @property
     def unchecked(self) -> bool:
         """Whether it rests on an examination curve that the log could not check."""
         return bool(self.examination.get("unchecked"))

@@ -32,6 +32,7 @@ GIVEN = "the examination of the ranks is as it was given, within the range state
 KNOWN = "the logging policy is Plackett-Luce with the scores given"
 STABLE = "the relevance of a document did not change while the ranker changed"
 WITHIN = "the relevance of a document did not change within a period"
+UNSEEN = "the ranker was made without the held-out part of the log"
 FEW_CLICKS = 50.0
 """Effective clicks below which a verdict rests on very little."""
 
@@ -139,6 +140,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
             *BOUNDS[settings.bound].assumptions,
             GIVEN if curves.kind == UNCHECKED else EXAMINATION,
             KNOWN if known else WITHIN if by_period else STABLE,
+            *([UNSEEN] if "candidate" in ranker.description else []),
         ),
         warnings=tuple(_warnings(judge, worth, missing, complete=ranker.complete)),
         inputs={"model": ranker.description, "log": log.manifest},

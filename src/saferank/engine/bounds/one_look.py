@@ -49,7 +49,7 @@ STEPS = 24
 def one_look(differences: Differences, delta: float) -> float:
     """Return the least mean that is not ruled out at level delta, by bets that aim at a goal.
 
-    Holds for independent terms with X >= low, looked at once.
+    Holds for independent terms with X >= low, at a single look.
     """
     if differences.terms == 0 or differences.low >= differences.mean:
         return differences.low

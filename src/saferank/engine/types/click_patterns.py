@@ -30,7 +30,7 @@ class ClickPatterns:
     segment: NDArray[np.str_] | None = None
     """Value of the segment column, if the log was aggregated with one."""
     period: NDArray[np.int64] | None = None
-    """Period of each pattern, if they are told apart."""
+    """Period of each pattern, if patterns are counted by period."""
     unit: NDArray[np.int64] | None = None
     """Number of the user or session of each pattern, if the log was aggregated with such units."""
     rewards: NDArray[np.float64] | None = None
