@@ -17,7 +17,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.types.ranking_data import RankingData
-from saferank.features.load_features import load_features, take_column, with_ids
+from saferank.features.load_features import load_features, with_ids
 from saferank.features.table import column_names, read_table
 from saferank.learning.compare_policies import ComparedPolicy
 from saferank.learning.fit_policy import Step, fit_policy
@@ -143,14 +143,17 @@ class SafeRanker:
             data = with_ids(features)
         else:
             data = load_features(features, missing="error" if self.settings.missing == "error" else "nan")
-        scores = None
-        if self.logging_scores is not None:
-            data, scores = take_column(data, self.logging_scores)
         examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
         origin = {"logging_scores": self.logging_scores, "examination": known_from, "warnings": list(self.warnings)}
         fitted = fit_policy(
-            aggregated, data, examination, self.settings, logging_scores=scores, origin=origin, progress=progress
+            aggregated,
+            data,
+            examination,
+            self.settings,
+            logging_scores=self.logging_scores,
+            origin=origin,
+            progress=progress,
         )
         self._policy, self.comparison, self.left_out = fitted.policy, fitted.comparison, fitted.left_out
         return self
@@ -175,7 +178,7 @@ class SafeRanker:
         Args:
             features: raw features, one row per document. In a table (a pandas or Polars DataFrame, a pyarrow Table)
                 and in `RankingData` features are matched by name, and other columns are ignored. An array has one
-                column per feature, in the order of `policy.schema.names`.
+                column per feature, in the order of `policy.schema.columns`.
             offsets: `offsets[q]:offsets[q + 1]` are the documents of query q. By default a table's column `query_id`
                 gives them; without that column all documents belong to one query.
         """
@@ -211,7 +214,7 @@ class SafeRanker:
                 raise UsageError("RankingData has offsets of its own; leave offsets out.")
             return features
         if column_names(features) is not None:
-            return read_table(features, self.policy.schema.names, offsets)
+            return read_table(features, self.policy.schema.columns, offsets)
         rows = np.asarray(features, np.float32)
         offsets = [0, len(rows)] if offsets is None else offsets
         return RankingData(rows, np.asarray(offsets), source="the array", check_finite=False)

@@ -41,7 +41,8 @@ def fit(
         float, typer.Option(help="Probability that the lower bound fails, for a policy fixed beforehand.")
     ] = DEFAULTS.delta,
     scorer: Annotated[
-        Literal["mlp", "linear"], typer.Option(metavar="KIND", help="Kind of scorer: mlp or linear.")
+        Literal["gbdt", "mlp", "linear"],
+        typer.Option(metavar="KIND", help="Kind of scorer: gbdt (trees), mlp (a neural network) or linear."),
     ] = DEFAULTS.scorer,  # type: ignore[assignment]
     examination: options.Examination = None,
     cutoff: options.Cutoff = None,

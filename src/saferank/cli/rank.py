@@ -67,7 +67,7 @@ def rank(
     policy = Policy.load(model)
     with Console(stderr=True).status("Ranking") as status:
         blocks = read_candidates(
-            candidates, numbers=policy.schema.names, ignore=parse_names(ignore), query=query, document=document
+            candidates, numbers=policy.schema.columns, ignore=parse_names(ignore), query=query, document=document
         )
         if seed is None:
             seed = secrets.randbelow(LARGEST_SEED + 1)

@@ -70,8 +70,8 @@ def _known_columns(data: RankingData, names: Collection[str]) -> tuple[str, ...]
     return found
 
 
-def take_column(data: RankingData, name: str) -> tuple[RankingData, NDArray[np.float32]]:
-    """Return the data without this column, and the column, in which no value may be missing."""
+def take_column(data: RankingData, name: str, *, keep: bool = False) -> tuple[RankingData, NDArray[np.float32]]:
+    """Return the data without this column (or with it), and the column, in which no value may be missing."""
     column = chosen_columns(data, [name]).features[:, 0]
     bad = np.flatnonzero(~np.isfinite(column))
     if len(bad):
@@ -82,7 +82,7 @@ def take_column(data: RankingData, name: str) -> tuple[RankingData, NDArray[np.f
         raise DataError(
             f"{pair}: got {column[row]}, but every document needs a number; fill it in.", file=data.source, column=name
         )
-    return without_columns(data, [name]), column
+    return data if keep else without_columns(data, [name]), column
 
 
 def with_ids(data: RankingData) -> RankingData:

@@ -28,19 +28,21 @@ class FeatureSchema:
 
     First a missing value (NaN) is filled with `missing`, or is an error; then, with `log1p`, x becomes
     sign(x) log(1 + |x|), which tames heavy tails; then features are scaled: `per-query` to [0, 1] over the candidates
-    of the query (a feature constant there becomes 0), or not at all.
+    of the query (a feature constant there becomes 0), or not at all. A policy that corrects the scores of another
+    ranker reads them, as they are, from the column `base`.
     """
 
     names: tuple[str, ...]
     log1p: bool = True
     scaling: Scaling = "per-query"
     missing: Missing = "error"
+    base: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
         if not self.names:
             raise UsageError("a policy needs at least one feature.")
-        twice = [name for place, name in enumerate(self.names) if name in self.names[:place]]
+        twice = [name for place, name in enumerate(self.columns) if name in self.columns[:place]]
         if twice:
             raise UsageError(f"feature '{twice[0]}' is named twice; name each one once.")
         if self.scaling not in get_args(Scaling):
@@ -53,6 +55,11 @@ class FeatureSchema:
         """Return the schema of a policy that learns from these features; nameless ones are called 1, 2, ..."""
         return cls(feature_names(data), **settings)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns that the policy reads: features first, then `base`, if there is one."""
+        return self.names if self.base is None else (*self.names, self.base)
+
     def prepare(self, data: RankingData, *, ignore: Collection[str] = ()) -> RankingData:
         """Return the features as the scorer reads them. They are found by name, and may stand in another order.
 
@@ -61,28 +68,36 @@ class FeatureSchema:
         many as the schema has, in its order.
         """
         chosen = data.features[:, self._columns(data, ignore)]
-        prepared = replace(data, features=self._filled(data, chosen), feature_names=self.names)
+        filled = self._filled(data, chosen)
+        features = filled if self.base is None else filled[:, :-1]
+        prepared = replace(data, features=features, feature_names=self.names)
         if self.log1p:
             prepared = prepared.log1p()
-        return prepared.scaled_per_query() if self.scaling == "per-query" else prepared
+        if self.scaling == "per-query":
+            prepared = prepared.scaled_per_query()
+        if self.base is None:
+            return prepared
+        return replace(
+            prepared, features=np.column_stack([prepared.features, filled[:, -1]]), feature_names=self.columns
+        )
 
     def _columns(self, data: RankingData, ignore: Collection[str]) -> slice | list[int]:
         found = data.feature_names
         if found is None:
-            if data.features.shape[1] != len(self.names):
-                message = f"has {data.features.shape[1]} features, but the policy reads {len(self.names)}: "
-                raise DataError(f"{message}{listed(self.names)}.", file=data.source)
+            if data.features.shape[1] != len(self.columns):
+                message = f"has {data.features.shape[1]} features, but the policy reads {len(self.columns)}: "
+                raise DataError(f"{message}{listed(self.columns)}.", file=data.source)
             return slice(None)
-        for name in self.names:
+        for name in self.columns:
             if name not in found:
                 message = f"there is no such feature, and the policy reads it; there are {listed(found)}."
                 raise DataError(message, file=data.source, column=name)
         for name in found:
-            if name not in self.names and name not in ignore:
+            if name not in self.columns and name not in ignore:
                 message = "the policy does not know this feature; leave the column out, or ignore it (--ignore)."
                 raise DataError(message, file=data.source, column=name)
         place = {name: column for column, name in enumerate(found)}
-        return slice(None) if found == self.names else [place[name] for name in self.names]
+        return slice(None) if found == self.columns else [place[name] for name in self.columns]
 
     def _filled(self, data: RankingData, features: NDArray[np.float32]) -> NDArray[np.float32]:
         fill = None if self.missing == "error" else np.float32(self.missing)
@@ -93,6 +108,8 @@ class FeatureSchema:
             if not bad.any():
                 continue
             wrong = bad if fill is None else np.isinf(block)
+            if self.base is not None:
+                wrong[:, -1] = bad[:, -1]  # a score that is missing is not filled
             if wrong.any():
                 row, column = (int(index) for index in np.argwhere(wrong)[0])
                 self._refuse(data, start + row, column, float(block[row, column]))
@@ -105,8 +122,8 @@ class FeatureSchema:
         remedy = FILL if math.isnan(value) else "must be finite"
         if data.query_ids is not None and data.document_ids is not None:  # in a stream, ids say more than the row
             ids = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
-            raise DataError(f"{ids}: got {value}; {remedy}.", file=data.source, column=self.names[column])
-        raise DataError(f"got {value}; {remedy}.", file=data.source, row=row, column=self.names[column])
+            raise DataError(f"{ids}: got {value}; {remedy}.", file=data.source, column=self.columns[column])
+        raise DataError(f"got {value}; {remedy}.", file=data.source, row=row, column=self.columns[column])
 
     def as_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -115,8 +132,9 @@ class FeatureSchema:
     @classmethod
     def from_json(cls, values: Any) -> FeatureSchema:
         """Make a schema of what `as_json` returned; anything else is a `ValueError`."""
-        if not isinstance(values, dict) or set(values) != {field.name for field in fields(cls)}:
-            raise ValueError("must have names, log1p, scaling and missing, and nothing else")
+        known = {field.name for field in fields(cls)}
+        if not isinstance(values, dict) or not known - {"base"} <= set(values) <= known:
+            raise ValueError("must have names, log1p, scaling, missing and base, and nothing else")
         return checked_json(cls, json.dumps(values))
 
 

@@ -92,7 +92,7 @@ def logged_parts(
             rho_0 = known_logging_exposure(world.logging_scores[name], log.offsets, examination)
         else:
             rho_0 = estimated_logging_exposure(log, examination)
-        return LoggedPart(getattr(world, name), log, examination, rho_0, risk=risk)
+        return LoggedPart(getattr(world, name), log, examination, rho_0, risk=risk, known=known)
 
     return part("train"), part("validation")
 

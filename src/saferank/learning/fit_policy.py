@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -22,21 +23,24 @@ from saferank.engine.plackett_luce import exposure
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
-from saferank.features.schema import FeatureSchema
+from saferank.features.load_features import take_column
+from saferank.features.schema import FeatureSchema, feature_names
 from saferank.files.json_format import finite
 from saferank.learning.compare_policies import ComparedPolicy, compare
 from saferank.learning.learn import learn
 from saferank.learning.methods import FROM_COUNTS, LoggedPart, method_named
 from saferank.learning.settings import FitSettings
+from saferank.learning.start import logging_model
 from saferank.learning.training_loop import Epoch, FitResult
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.policy.policy import Policy, ScorerKind
 from saferank.policy.scorers import score
+from saferank.policy.scorers.trees import Trees
 
 LOGGING_POLICY = "logging policy"
 USED_PARTS = ("train", "validation")
 NOTE = "These clicks chose the epoch: the bound is that of a policy fixed beforehand, and not a certificate."
-LIBRARIES = ("numpy", "numba", "torch", "safetensors", "pyarrow")
+LIBRARIES = ("numpy", "numba", "torch", "lightgbm", "safetensors", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -65,45 +69,53 @@ def fit_policy(
     examination: NDArray[np.float64],
     settings: FitSettings = FitSettings(),  # noqa: B008 (frozen)
     *,
-    logging_scores: NDArray[np.float32] | None = None,
+    logging_scores: str | NDArray[np.float32] | None = None,
     start: Policy | None = None,
     origin: dict[str, Any] | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> FittedPolicy:
     """Learn a policy from the parts `train` and `validation` of a log; the part `certify` is not read.
 
-    `logging_scores`: of the Plackett-Luce policy that made the log, one per document of `data`, if they are known.
-    `start`: a policy with the same scorer and features whose weights training begins with. `origin` goes into the
-    manifest.
+    `logging_scores`: of the Plackett-Luce policy that made the log, if they are known: one per document of `data`, or
+    the name of a column of it. Trees then begin with that column, and need it when they are served. `start`: a policy
+    with the same features that learning begins with. Otherwise it begins with a model of the logging policy. `origin`
+    goes into the manifest.
     """
     left_out = _check_pairs(log, data, settings.without_features)
-    schema = FeatureSchema.of(data, log1p=settings.log1p, scaling=settings.scaling, missing=settings.missing)
+    base, scores = None, logging_scores
+    if isinstance(scores, str):
+        base = scores if settings.scorer == "gbdt" and start is None else None
+        data, scores = take_column(data, scores, keep=base is not None)
+    names = tuple(name for name in feature_names(data) if name != base)
+    schema = FeatureSchema(names, log1p=settings.log1p, scaling=settings.scaling, missing=settings.missing, base=base)
     logs = [log.statistics(part, data) for part in USED_PARTS]
-    train, validation = logged_parts(schema.prepare(data), logs[0], logs[1], examination, settings.risk, logging_scores)
+    train, validation = logged_parts(schema.prepare(data), logs[0], logs[1], examination, settings.risk, scores)
     ever_shown = logs[0].times_shown + logs[1].times_shown > 0
     click_rate = float(train.log.clicks.sum() / train.log.total_interactions)
+    begin, start_kind = _start(settings, schema, train, validation, start)
 
     def learned_by(method: str) -> tuple[torch.nn.Module, FitResult, ComparedPolicy]:
-        scorer = ScorerKind(settings.scorer).make(len(schema.names), seed=settings.training.seed)
-        if start is not None:
-            scorer.load_state_dict(start.scorer.state_dict())
+        scorer = deepcopy(begin)
         result = learn(
             scorer,
             method_named(method),
             train,
             validation,
             training=settings.training,
+            keep_start=True,
             progress=None if progress is None else lambda epoch: progress(Step(method, epoch, click_rate)),
         )
         if not all(bool(torch.isfinite(tensor).all()) for tensor in scorer.state_dict().values()):
             raise UsageError(f"{method} went out of bounds in training; choose a lower learning rate.")
-        scores = score(scorer, train.data.features)
+        scores = score(scorer, train.data.features) if result.held_out_scores is None else result.held_out_scores
         shown = exposure(scores, data.offsets, validation.examination).astype(np.float64)
         return scorer, result, compare(method, shown, validation, ever_shown)
 
     logging = compare(LOGGING_POLICY, validation.logging_exposure, validation, ever_shown)
     scorer, result, chosen = learned_by(settings.method)
     others = [method for method in FROM_COUNTS if method != settings.method] if settings.baselines else []
+    if settings.scorer != "gbdt":
+        others = [method for method in others if method_named(method).objective is not None]
     rows = {settings.method: chosen} | {method: learned_by(method)[2] for method in others}
     comparison = (logging, *(rows[method] for method in FROM_COUNTS if method in rows))
     manifest = {
@@ -127,13 +139,36 @@ def fit_policy(
             "clip": training_clip(train.log.total_interactions),
             "floor": FLOOR,
             "logging_exposure": "counted" if logging_scores is None else "known",
+            "start": start_kind,
         },
-        "training": {"best_epoch": result.best_epoch, "history": [asdict(epoch) for epoch in result.history]},
+        "training": {
+            "best_epoch": result.best_epoch,
+            "history": [asdict(epoch) for epoch in result.history],
+            "path": [asdict(step) for step in result.path],
+        },
         "comparison": {"note": NOTE, "part": "validation", "policies": [asdict(row) for row in comparison]},
         "libraries": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
     }
-    policy = Policy(ScorerKind(settings.scorer), scorer, schema, train.examination, finite(manifest))
+    kind = ScorerKind(settings.scorer, scorer.settings if isinstance(scorer, Trees) else {})
+    policy = Policy(kind, scorer, schema, train.examination, finite(manifest))
     return FittedPolicy(policy, comparison, left_out)
+
+
+def _start(
+    settings: FitSettings, schema: FeatureSchema, train: LoggedPart, validation: LoggedPart, start: Policy | None
+) -> tuple[torch.nn.Module, str]:
+    """Return the scorer that learning begins with, and where it comes from."""
+    columns = len(schema.columns)
+    if schema.base is not None:
+        return Trees(columns, "column"), f"scores in the column {schema.base}"
+    if start is None:
+        made = logging_model(settings.scorer, train, validation, seed=settings.training.seed)
+        return made, "a model of what the log shows"
+    if settings.scorer == "gbdt":
+        return Trees.on(start.scorer, columns), "a policy"
+    scorer = ScorerKind(settings.scorer).make(columns, seed=settings.training.seed)
+    scorer.load_state_dict(start.scorer.state_dict())
+    return scorer, "a policy"
 
 
 def logged_parts(
@@ -159,7 +194,10 @@ def logged_parts(
         logging_exposure = estimated_logging_exposure(train.merge(validation), examination)
     else:
         logging_exposure = known_logging_exposure(logging_scores, train.offsets, examination)
-    first, second = (LoggedPart(data, log, examination, logging_exposure, risk=risk) for log in (train, validation))
+    first, second = (
+        LoggedPart(data, log, examination, logging_exposure, risk=risk, known=logging_scores is not None)
+        for log in (train, validation)
+    )
     return first, second
 
 

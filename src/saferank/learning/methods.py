@@ -6,7 +6,7 @@ A new method is a file in `engine/objectives` and an entry here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.propensity.logging_exposure import action_propensity
+from saferank.engine.ragged import flat_rows
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 
@@ -38,6 +39,13 @@ class LoggedPart:
     clip: float = 0.0
     """Propensities below it are raised to it."""
     risk: Risk = field(default_factory=Risk)
+    known: bool = False
+    """Whether the logging exposure is that of a policy with known scores."""
+
+    def of(self, queries: NDArray[np.int64]) -> LoggedPart:
+        """Return the part of some of its queries."""
+        exposure = self.logging_exposure[flat_rows(self.log.offsets, queries)]
+        return replace(self, data=self.data.subset(queries), log=self.log.subset(queries), logging_exposure=exposure)
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,8 @@ class Method:
     """As figures and tables call it."""
     description: str
     """One line, for --help and the docs."""
-    objective: Callable[[LoggedPart], Objective]
+    objective: Callable[[LoggedPart], Objective] | None
+    """What is maximised; None for a method of another kind, see `learn`."""
     needs: Literal["counts", "rankings"] = "counts"
     """What it needs of a log: counts of what was shown and clicked, or a sample of single rankings."""
     has_risk: bool = False
@@ -59,6 +68,12 @@ class Method:
 METHODS = {
     method.name: method
     for method in (
+        Method(
+            "correction",
+            "Correction",
+            "the current ranker's scores plus trees that predict relevance, as far as held-out clicks support them",
+            None,
+        ),
         Method(
             "naive",
             "Naive",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from saferank.engine.errors import UsageError
@@ -33,10 +33,10 @@ class TrainingSettings:
 class FitSettings:
     """What to learn, with which scorer, from which features. The defaults of `fit` and `SafeRanker` are stated here."""
 
-    method: str = "exposure-crm"
+    method: str = "correction"
     delta: float = Risk.delta
     constant: Constant = Risk.constant
-    scorer: str = "mlp"
+    scorer: str = "gbdt"
     log1p: bool = True
     scaling: Literal["per-query", "none"] = "per-query"
     missing: float | Literal["error"] = "error"
@@ -44,7 +44,8 @@ class FitSettings:
     """Whether the other methods are learned too, for comparison."""
     without_features: Literal["error", "drop"] = "error"
     """What becomes of shown documents without features."""
-    training: TrainingSettings = field(default_factory=TrainingSettings)
+    training: TrainingSettings = TrainingSettings(epochs=200, patience=10, learning_rate=2e-3)
+    """Of the scorers mlp and linear: until it has converged."""
 
     def __post_init__(self) -> None:
         method_named(self.method, FROM_COUNTS)

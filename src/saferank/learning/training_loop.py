@@ -35,11 +35,27 @@ class Epoch:
 
 
 @dataclass(frozen=True)
+class ForeseenStep:
+    """What is foreseen of one step along the path away from the start, on clicks that did not choose its direction."""
+
+    step: float
+    gain: float
+    """Clicks per interaction more than the start."""
+    chance: float
+    """That the verdict can prove it."""
+
+
+@dataclass(frozen=True, eq=False)
 class FitResult:
     """How training went; the scorer that was handed in has the parameters of the best epoch."""
 
     best_epoch: int
+    """Or number of trees."""
     history: tuple[Epoch, ...]
+    path: tuple[ForeseenStep, ...] = ()
+    """The steps that a method which follows a path could choose from."""
+    held_out_scores: NDArray[np.float32] | None = None
+    """Scores of the training documents by a policy that did not see clicks on their query; None if there is none."""
 
 
 def fit(

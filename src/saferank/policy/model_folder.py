@@ -19,6 +19,7 @@ from saferank.features.schema import FeatureSchema
 from saferank.files.atomic_write import check_parents, whole_folder
 from saferank.files.json_format import FileFormat
 from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.scorers.trees import Trees
 
 WEIGHTS, SCHEMA, MANIFEST = "weights.safetensors", "schema.json", "manifest.json"
 AGAIN = "copy the folder again, or fit anew"
@@ -56,7 +57,7 @@ def read_policy(folder: Path) -> Policy:
     try:
         described = manifest["scorer"]
         kind = ScorerKind(described["name"], {**described["settings"]})
-        scorer = kind.make(len(schema.names), seed=0)
+        scorer = kind.make(len(schema.columns), seed=0)
         policy = Policy(kind, scorer, schema, np.array(manifest["examination"], np.float64), manifest)
     except (KeyError, TypeError, ValueError, SaferankError) as error:
         message = f"does not describe a scorer and the examination of its ranks ({error!r}); {AGAIN}."
@@ -95,15 +96,21 @@ def _read_file(file: Path, manifest: dict[str, Any]) -> bytes:
 
 def _load_weights(scorer: torch.nn.Module, text: bytes, file: Path) -> None:
     """Load the weights, or raise unless all tensors have the name, shape and type that the scorer needs."""
+    needed = {name: tensor.dtype for name, tensor in scorer.state_dict().items()}
     try:
         found = tensors_of(text)
         scorer.load_state_dict(found)
     except (SafetensorError, RuntimeError) as error:
         raise DataError(f"does not fit the scorer ({' '.join(str(error).split())}); {AGAIN}.", file=file) from error
     for name, tensor in found.items():
-        if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
-            message = f"tensor '{name}' has values that are not finite float32; {AGAIN}."
+        if tensor.dtype != needed[name] or not bool(torch.isfinite(tensor).all()):
+            message = f"tensor '{name}' has values that are not finite {str(needed[name])[6:]}; {AGAIN}."
             raise DataError(message, file=file)
+    if isinstance(scorer, Trees):
+        try:
+            _ = scorer.forest
+        except SaferankError as error:
+            raise DataError(f"does not hold trees ({error}); {AGAIN}.", file=file) from error
 
 
 def _json_bytes(values: dict[str, Any]) -> bytes:

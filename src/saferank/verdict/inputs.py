@@ -111,9 +111,11 @@ def _features(
     if isinstance(features, RankingData):
         data = with_ids(features)
     else:
-        wanted = policy.schema.names if column is None else (*policy.schema.names, column)
+        wanted = policy.schema.columns
+        if column is not None and column not in wanted:
+            wanted = (*wanted, column)
         missing: Missing = "error" if policy.schema.missing == "error" else "nan"
         data = load_features(features, part=part, columns=wanted, missing=missing)
     if column is not None:
-        return take_column(data, column)
+        return take_column(data, column, keep=column == policy.schema.base)
     return data, None if isinstance(logging_scores, str) else logging_scores

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-SCORERS = ("linear", "mlp")
+SCORERS = ("gbdt", "mlp", "linear")
 
 
 def make_scorer(name: str, features: int, *, seed: int, **settings: Any) -> torch.nn.Module:
@@ -20,8 +20,9 @@ def make_scorer(name: str, features: int, *, seed: int, **settings: Any) -> torc
 
     from saferank.policy.scorers.linear import Linear
     from saferank.policy.scorers.mlp import MLP
+    from saferank.policy.scorers.trees import Trees
 
-    kinds: dict[str, type[torch.nn.Module]] = {"linear": Linear, "mlp": MLP}
+    kinds: dict[str, type[torch.nn.Module]] = {"linear": Linear, "mlp": MLP, "gbdt": Trees}
     if name not in kinds:
         raise UsageError(f"scorer {name!r} is unknown; choose one of: {', '.join(SCORERS)}.")
     with torch.random.fork_rng(devices=[]):

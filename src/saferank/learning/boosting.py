@@ -1,0 +1,87 @@
+"""Trees as policies: any objective, by LightGBM with the exact gradient of the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.engine.forest import Forest
+from saferank.engine.objectives.objective import Objective
+from saferank.engine.types.ranking_data import RankingData
+from saferank.learning.lightgbm_trees import ALWAYS, forest_of, threads_for
+from saferank.learning.training_loop import Epoch, FitResult
+from saferank.policy.scorers import score
+from saferank.policy.scorers.trees import Trees
+
+LEAST_CURVATURE = 0.05
+"""Share of the largest slope: where the slope is small, the curvature is taken to be this, and not nearly nothing."""
+PARAMETERS: dict[str, Any] = ALWAYS | {
+    "learning_rate": 0.1,
+    "num_leaves": 31,
+    "min_data_in_leaf": 50,
+    "min_sum_hessian_in_leaf": 0.1,
+    "boost_from_average": False,
+    "metric": "None",
+}
+MOST_TREES = 500
+PATIENCE = 20
+"""Trees without a better validation value after which no more are grown."""
+
+
+def boost(
+    scorer: Trees,
+    data: RankingData,
+    objective: Objective,
+    *,
+    validation: tuple[RankingData, Objective],
+    most_trees: int = MOST_TREES,
+    seed: int = 0,
+    progress: Callable[[Epoch], None] | None = None,
+) -> FitResult:
+    """Maximise `objective` by growing trees on top of the scorer's start, and leave it with the best number of them.
+
+    Best is what has the highest value of the validation objective; no tree at all competes too. The curvature that
+    LightGBM needs is the absolute slope, floored: a Newton step is then of one unit where the slope is large, whatever
+    the weight of its query; `benchmarks/learners.py` compares it with a constant.
+    """
+    import lightgbm
+
+    starts = [score(scorer, part.features) for part in (data, validation[0])]
+    judge = validation[1]
+    history: list[Epoch] = []
+
+    def newton(added: NDArray[np.float64], _: lightgbm.Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        _value, slope = objective.value_and_slope((starts[0] + added).astype(np.float32))
+        size = np.abs(slope)
+        largest = max(float(size.max(initial=0.0)), np.finfo(np.float32).tiny)
+        return -slope / largest, np.maximum(size / largest, LEAST_CURVATURE)
+
+    def value(added: NDArray[np.float64], _: lightgbm.Dataset) -> tuple[str, float, bool]:
+        queries = np.arange(validation[0].queries)
+        found = judge.value(judge.sums(judge.view((starts[1] + added).astype(np.float32), queries)))
+        history.append(Epoch(len(history) + 1, found, 0.0, found))
+        if progress is not None:
+            progress(history[-1])
+        return "value", found, True
+
+    table = lightgbm.Dataset(data.features[:, : scorer.read], np.zeros(data.documents), params=PARAMETERS)
+    held_out = table.create_valid(validation[0].features[:, : scorer.read], np.zeros(validation[0].documents))
+    at_start = value(np.zeros(validation[0].documents), held_out)[1]
+    history.clear()
+    booster = lightgbm.train(
+        PARAMETERS | {"objective": newton, "seed": seed} | threads_for(*data.features.shape),
+        table,
+        most_trees,
+        valid_sets=[held_out],
+        feval=value,
+        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
+    )
+    best = booster.best_iteration
+    if not history or history[best - 1].validation <= at_start:
+        best = 0
+    added = forest_of(booster, best) if best else Forest.empty()
+    scorer.grow(Forest.joined([scorer.forest, added]))
+    return FitResult(best, tuple(history))

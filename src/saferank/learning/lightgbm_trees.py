@@ -1,0 +1,58 @@
+"""LightGBM, as far as this package uses it: the trees of a booster as arrays."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch  # noqa: F401 (brings libgomp, which LightGBM needs and slim machines lack)
+from numpy.typing import NDArray
+
+from saferank.engine.forest import Forest
+from saferank.engine.ragged import thread_count
+
+if TYPE_CHECKING:
+    import lightgbm
+
+ALWAYS = {"verbose": -1, "deterministic": True, "force_row_wise": True, "feature_pre_filter": False}
+"""Parameters of every booster. The same data gives the same trees, whatever the number of threads."""
+MANY = 10_000_000
+"""Values in a table from which on a second thread pays."""
+
+
+def threads_for(rows: int, features: int) -> dict[str, int]:
+    """Return the parameter for the number of threads: on a small table, a second one mostly waits."""
+    return {"num_threads": thread_count() if rows * features >= MANY else 1}
+
+
+def forest_of(booster: lightgbm.Booster, trees: int | None = None) -> Forest:
+    """Return the first so many trees of a booster. Features must be finite and not categorical, as they are here.
+
+    Thresholds are rounded down to float32, so that float32 features take the same way as in LightGBM.
+    """
+    text = booster.model_to_string(num_iteration=trees)
+    blocks = re.split(r"\nTree=\d+\n", text.split("\nend of trees")[0])[1:]
+    return Forest.joined([_tree(dict(line.split("=", 1) for line in block.splitlines() if line)) for block in blocks])
+
+
+def _tree(lines: dict[str, str]) -> Forest:
+    def numbers(name: str, kind: Any) -> NDArray[Any]:
+        return np.array(lines.get(name, "").split(), kind)
+
+    value = numbers("leaf_value", np.float64)
+    single = len(value) == 1
+    return Forest(
+        feature=numbers("split_feature", np.int32),
+        threshold=rounded_down(numbers("threshold", np.float64)),
+        left=numbers("left_child", np.int32),
+        right=numbers("right_child", np.int32),
+        value=value.astype(np.float32),
+        root=np.array([-1 if single else 0], np.int32),
+    )
+
+
+def rounded_down(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the largest float32 that is not above each value."""
+    near = values.astype(np.float32)
+    return np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near)

@@ -1,0 +1,118 @@
+"""A regression of relevance on the features, cross-fitted: what one document teaches about another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.engine.errors import DataError
+from saferank.engine.forest import Forest
+from saferank.engine.propensity.click_evidence import click_evidence
+from saferank.engine.types.log_statistics import LogStatistics
+from saferank.engine.types.ranking_data import RankingData
+from saferank.learning.lightgbm_trees import ALWAYS, forest_of, threads_for
+
+FOLDS = 5
+MOST_TREES = 2000
+PATIENCE = 30
+"""Trees without a smaller error on the held-out folds after which no more are grown."""
+PARAMETERS: dict[str, Any] = ALWAYS | {
+    "objective": "l2",
+    "learning_rate": 0.05,
+    "num_leaves": 7,
+    "feature_fraction": 0.5,
+    "min_data_in_leaf": 20,
+    "min_sum_hessian_in_leaf": 2.5,
+    "lambda_l2": 2.5,
+}
+"""Small trees, and few leaves that rest on fewer than 2.5 expected clicks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Clicks on documents with (prepared) features; several logs of the same documents are merged first."""
+
+    data: RankingData
+    log: LogStatistics
+    examination: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RelevanceModel:
+    """R-hat: one forest per fold, grown without the queries of that fold."""
+
+    forests: tuple[Forest, ...]
+    folds: tuple[NDArray[np.int64], ...]
+    """Of each document, for every sample it was fitted to."""
+
+    @property
+    def forest(self) -> Forest:
+        """The mean of all folds: R-hat of documents that it may have seen."""
+        return Forest.joined([forest.times(1 / len(self.forests)) for forest in self.forests])
+
+    def cross_fitted(self, sample: int, data: RankingData) -> NDArray[np.float64]:
+        """Return R-hat of each document of a sample, fitted without the clicks on its query."""
+        out = np.empty(data.documents)
+        for fold, forest in enumerate(self.forests):
+            rows = np.flatnonzero(self.folds[sample] == fold)
+            out[rows] = forest.scores(data.features[rows])
+        return out
+
+
+def fit_relevance(
+    samples: Sequence[Sample],
+    *,
+    features: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> RelevanceModel:
+    """Fit clicks / examined by trees, weighted as `click_evidence` says.
+
+    The clicks are corrected for examination, so the logging exposure is not needed, and logs of different rankers may
+    be mixed. Trees read the first so many `features`, by default all. The number of trees is the same in all folds,
+    that with the smallest error on what each fold held out. `progress` is told the number of trees.
+    """
+    import lightgbm
+
+    evidence = [click_evidence(sample.log, sample.examination) for sample in samples]
+    folds = _folds(samples, seed)
+    rows = [np.flatnonzero(one.weight > 0) for one in evidence]
+    fold = np.concatenate([each[kept] for each, kept in zip(folds, rows, strict=True)])
+    count = int(fold.max(initial=-1)) + 1
+    if count < 2:
+        raise DataError("the log has clicks on too few documents for a regression; log more of them.")
+    table = lightgbm.Dataset(
+        np.concatenate([sample.data.features[kept, :features] for sample, kept in zip(samples, rows, strict=True)]),
+        np.concatenate([one.relevance[kept] for one, kept in zip(evidence, rows, strict=True)]),
+        weight=np.concatenate([one.weight[kept] for one, kept in zip(evidence, rows, strict=True)]),
+        params=PARAMETERS,
+    )
+    parameters = PARAMETERS | {"seed": seed} | threads_for(len(fold), samples[0].data.features.shape[1])
+    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+    tell = [] if progress is None else [lambda step: progress(step.iteration + 1)]
+    found = lightgbm.cv(
+        parameters,
+        table,
+        MOST_TREES,
+        folds=[(np.flatnonzero(fold != held), np.flatnonzero(fold == held)) for held in range(count)],
+        callbacks=[stop, *tell],
+        return_cvbooster=True,
+    )
+    boosters: Any = found["cvbooster"]
+    forests = tuple(forest_of(booster, boosters.best_iteration) for booster in boosters.boosters)
+    return RelevanceModel(forests, folds)
+
+
+def _folds(samples: Sequence[Sample], seed: int) -> tuple[NDArray[np.int64], ...]:
+    """Return the fold of each document: that of its query, or its own if there are too few queries."""
+    rng = np.random.default_rng([seed, 7])
+    queries = sum(sample.data.queries for sample in samples)
+    if queries < 2 * FOLDS:
+        return tuple(rng.permutation(sample.data.documents) % FOLDS for sample in samples)
+    drawn = rng.permutation(queries) % FOLDS
+    parts = np.split(drawn, np.cumsum([sample.data.queries for sample in samples])[:-1])
+    return tuple(part[sample.data.query_of_document] for part, sample in zip(parts, samples, strict=True))

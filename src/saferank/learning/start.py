@@ -1,0 +1,52 @@
+"""Where learning begins: with the logging policy, or with a model of it, and never with nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from saferank.engine.objectives.imitation import Imitation, imitation
+from saferank.learning.boosting import boost
+from saferank.learning.methods import LoggedPart
+from saferank.learning.settings import TrainingSettings
+from saferank.learning.training_loop import fit
+from saferank.policy.scorers import make_scorer
+from saferank.policy.scorers.trees import Trees
+
+MOST_QUERIES = 2000
+"""Queries that a model of the logging policy is fitted to; more add time, and little else."""
+LINEAR = TrainingSettings(epochs=100, patience=5, learning_rate=3e-2)
+MLP = TrainingSettings(epochs=100, patience=5, learning_rate=2e-3)
+MOST_TREES = 150
+
+
+def logging_model(kind: str, train: LoggedPart, validation: LoggedPart, *, seed: int = 0) -> torch.nn.Module:
+    """Return a scorer of this kind whose policy shows documents as the logged one did, as far as the features tell.
+
+    Maximises the likelihood of what was shown (`imitation`) on the train part; the validation part stops it. A
+    `gbdt` is a linear model, which a hundred rankings determine, and trees on top where they explain more.
+    """
+    rng = np.random.default_rng([seed, 5])
+    parts = [_some_queries(part, rng) for part in (train, validation)]
+    (data, objective), judge = [(part.data, _objective(part)) for part in parts]
+    features = data.features.shape[1]
+    simple = make_scorer("linear" if kind == "gbdt" else kind, features, seed=seed)
+    settings = MLP if kind == "mlp" else LINEAR
+    fit(simple, data, objective, validation=judge, settings=settings)
+    if kind != "gbdt":
+        return simple
+    trees = Trees.on(simple, features)
+    boost(trees, data, objective, validation=judge, most_trees=MOST_TREES, seed=seed)
+    return trees
+
+
+def _objective(part: LoggedPart) -> Imitation:
+    known = part.logging_exposure if part.known else None
+    return imitation(part.log, part.examination, logging_exposure=known)
+
+
+def _some_queries(part: LoggedPart, rng: np.random.Generator) -> LoggedPart:
+    issued = np.flatnonzero(part.log.interactions)
+    if len(issued) == part.data.queries <= MOST_QUERIES:
+        return part
+    return part.of(np.sort(rng.choice(issued, min(len(issued), MOST_QUERIES), replace=False)))
