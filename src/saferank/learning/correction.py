@@ -139,18 +139,20 @@ def foreseen_steps(
 ) -> tuple[ForeseenStep, ...]:
     """Foresee, for policies along the path start + step * correction * R-hat, the gain and whether it can be proven.
 
-        gain   = (1/N) sum_q N_q sum_d relevance(d) (rho(d) - rho_start(d))
-        chance = Phi( gain / error - z_delta ),   error^2 = (1/n) (1/N) sum_d clicks(d) (rho(d) / rho_0(d) - 1)^2
+        gain   = (1/N) sum_q N_q sum_d R(d) (rho(d) - rho_start(d))
+        proven = (1/N) sum_q N_q sum_d R(d) (min(rho(d) / rho_0(d), limit) - 1) rho_0(d)
+        chance = Phi( proven / error - z_delta ),   error^2 = (1/n) (1/N) sum_d clicks(d) (rho(d) / rho_0(d) - 1)^2
 
-    relevance is the weighted sum of `fit_slopes`, rho that of R-hat without the document's own clicks: neither has seen
-    what the other was fitted to. n is the number of interactions that the verdict will have.
+    R is the weighted sum of `fit_slopes` around the query's mean, rho that of R-hat without the document's own clicks:
+    neither has seen what the other was fitted to. n is the number of interactions that the verdict will have; it
+    credits no document with what the log never showed of it.
     """
     if slopes.correction == 0:
         return ()
     log, examination, offsets = sample.log, sample.examination, sample.data.offsets
     begin = exposure(start, offsets, examination).astype(np.float64)
     issued = log.interactions[sample.data.query_of_document] / max(log.total_interactions, 1)
-    relevance = max(slopes.start_slope, 0.0) * start + slopes.slope * held_out
+    relevance = issued * _relevance(sample, max(slopes.start_slope, 0.0) * start + slopes.slope * held_out)
     spread = slopes.correction * _spread(held_out, offsets)
     z = norm.isf(delta)
     found = []
@@ -159,12 +161,22 @@ def foreseen_steps(
             break
         scores = (start + step * slopes.correction * held_out).astype(np.float32)
         rho = exposure(scores, offsets, examination).astype(np.float64)
-        gain = float(issued * relevance @ (rho - begin))
-        weight = np.divide(rho, logging_exposure, out=np.ones(len(rho)), where=logging_exposure > 0) - 1
-        variance = float(np.minimum(weight, LARGEST_WEIGHT) ** 2 @ log.clicks) / max(log.total_interactions, 1)
-        error = math.sqrt(variance / max(verdict_interactions, 1))
-        found.append(ForeseenStep(step, gain, float(norm.cdf(gain / error - z)) if error > 0 else 0.0))
+        gain = float(relevance @ (rho - begin))
+        ratio = np.divide(rho, logging_exposure, out=np.zeros(len(rho)), where=logging_exposure > 0)
+        weight = np.minimum(ratio, LARGEST_WEIGHT) - 1
+        proven = float(relevance * logging_exposure @ weight)
+        error = math.sqrt(float(weight**2 @ log.clicks) / max(log.total_interactions, 1) / max(verdict_interactions, 1))
+        found.append(ForeseenStep(step, gain, float(norm.cdf(proven / error - z)) if error > 0 else 0.0))
     return tuple(found)
+
+
+def _relevance(sample: Sample, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the relevance that is predicted relative to the other documents of a query, at the level of its clicks."""
+    evidence, offsets = click_evidence(sample.log, sample.examination), sample.data.offsets
+    around = within_queries(predicted, evidence.weight, offsets)
+    level = evidence.relevance - within_queries(evidence.relevance, evidence.weight, offsets)
+    relevance: NDArray[np.float64] = np.clip(level + around, 0.0, 1.0)
+    return relevance
 
 
 def within_queries(
