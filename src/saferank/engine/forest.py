@@ -73,7 +73,8 @@ class Forest:
         leaves = np.cumsum([0] + [len(one.value) for one in forests])
 
         def moved(child: Array, place: int) -> Array:
-            return np.where(child >= 0, child + nodes[place], child - leaves[place])
+            out: Array = np.where(child >= 0, child + nodes[place], child - leaves[place])
+            return out
 
         parts: dict[str, Array] = {}
         for name in TYPES:
@@ -110,7 +111,7 @@ class Forest:
         return out
 
 
-def _checked(name: str, values: Array, kind: type[np.generic]) -> Array:
+def _checked(name: str, values: Array, kind: Any) -> Array:
     """Return a flat array of the given type, or raise if that changes more than the precision of a number."""
     given = np.asarray(values)
     if given.ndim != 1:

@@ -232,9 +232,7 @@ METHODS = {
         crm=True,
     ),
     "doubly-robust": Method(
-        lambda case: exact(
-            doubly_robust(case.statistics, case.predicted, case.flat_rho_0, EXAMINATION, clip=CLIP)
-        ),
+        lambda case: exact(doubly_robust(case.statistics, case.predicted, case.flat_rho_0, EXAMINATION, clip=CLIP)),
         _doubly_robust,
         ISSUED,
     ),

@@ -91,8 +91,11 @@ class GainBound(ExposureObjective):
 
 
 def cantelli(delta: float) -> float:
-    """Return z = sqrt((1 - delta) / delta): by Cantelli's inequality, no mean exceeds its expectation by more than z
-    standard deviations with a chance above delta, whatever the distribution."""
+    """Return z = sqrt((1 - delta) / delta).
+
+    Cantelli's inequality: whatever its distribution, an estimate exceeds its expectation by more than z standard
+    deviations with a chance of at most delta.
+    """
     return math.sqrt((1.0 - checked_delta(delta)) / delta)
 
 
@@ -115,25 +118,28 @@ def gain_bound(
 
         v(d) = (N_q/N) relevance(d) / rho_0(d),    c = min(K, 1 + Z * largest relevance)
 
-    The rewards are those of `estimate`: exposure IPS, doubly robust or any other. `reference` is the logging exposure
+    The rewards are those of `estimate`, linear in rho: exposure IPS, doubly robust, direct method. `reference` is the logging exposure
     unless given, n is the interactions of the verdict (those of the log unless given), and K and Z are of the ranks
-    that a query's list fills. relevance(d) is 1 if variance="worst-case". With variance="clicks" it is estimated, m
-    being the clicks of the whole log per expected examination:
+    that a query's list fills. With variance="worst-case", relevance(d) is the largest relevance, 1 unless a smaller one
+    is known. With variance="clicks" it is estimated, m being the clicks of the whole log per expected examination:
 
         relevance(d) = (clicks(d) + prior_clicks) / (N_q rho_0(d) + prior_clicks / m)
 
-    so v(d) = clicks(d) / (N rho_0(d)^2) if prior_clicks = 0, and a document without clicks is not free of risk else.
+    so v(d) = clicks(d) / (N rho_0(d)^2) for prior_clicks = 0; with more, a document without clicks is not free of risk.
+    A log without any click says nothing about it: relevance(d) is then the largest.
 
-    Why: X = sum_d w(d) c(d), w = g / rho_0, has the mean gain and, if clicks are position-based and independent given
-    the ranking y, E[X^2] <= c sum_d relevance(d) w(d)^2 rho_0(d). Split E[X^2 | y] into the variance and the squared
-    mean, and use Cauchy-Schwarz on the latter with the weights examination * relevance; c = K is Cauchy-Schwarz over
-    at most K clicks.
+    The root is at least the standard error: X = sum_d w(d) c(d), w = g / rho_0, has the gain as its mean, and if
+    clicks are position-based and independent given the ranking y, E[X^2] <= c sum_d relevance(d) w(d)^2 rho_0(d).
+    (Split E[X^2 | y] into the variance and the squared mean, and use Cauchy-Schwarz on the latter with the weights
+    examination * relevance; c = K is Cauchy-Schwarz over at most K clicks.)
 
-    A bound, failing with a chance of at most delta for the queries as often as the log has them, if z = cantelli(delta),
-    variance="worst-case" and n = N; the rewards are exposure IPS without clipping; the logging exposure is known, is
-    above `floor`, and positive wherever g is not 0; and the policy was fixed before the data was seen. Clipping lowers the
-    rewards of documents that lose exposure too, and with them the loss. Raising rho_0 to `floor` understates the risk.
+    The value is a lower bound of the gain on the logged queries, failing with a chance of at most delta, if
+    z = cantelli(delta), variance="worst-case" and n = N; the rewards are exposure IPS without clipping; the logging
+    exposure is known, at least `floor`, and positive wherever g is not 0; and policy and reference were fixed before
+    the data was seen. Clipping would lower the rewards of documents that lose exposure too, and so understate losses.
     """
+    if type(estimate) is not ExposureObjective or estimate.risk_weight is not None:
+        raise UsageError("a gain bound needs an estimate that is linear in exposure and has no risk term of its own.")
     if variance not in get_args(Variance):
         raise UsageError(f"variance {variance!r} is unknown; choose from: {', '.join(get_args(Variance))}.")
     if not 0.0 <= z < math.inf:
@@ -143,13 +149,14 @@ def gain_bound(
     if not 0.0 <= prior_clicks < math.inf:
         raise UsageError(f"prior_clicks is a number of clicks, 0 or more; got {prior_clicks}.")
     n = log.total_interactions if verdict_interactions is None else verdict_interactions
-    if n < 0 or (verdict_interactions is not None and n < 1):
+    if verdict_interactions is not None and n < 1:
         raise UsageError(f"verdict_interactions is how many interactions the verdict will have, 1 or more; got {n}.")
     raised = np.maximum(logging_exposure, floor)
     if raised.min(initial=1.0) <= 0:
         raise UsageError("some documents have no logging exposure at all; their variance needs a floor above 0.")
     issued = log.interactions[log.query_of_document] / max(log.total_interactions, 1)
-    relevance = largest_relevance if variance == "worst-case" else _smoothed_relevance(log, raised, prior_clicks)
+    known = variance == "clicks" and log.clicks.any()
+    relevance = _smoothed_relevance(log, raised, prior_clicks) if known else largest_relevance
     c = np.repeat(_constant(estimate.examination, np.diff(log.offsets), largest_relevance), np.diff(log.offsets))
     return GainBound(
         log.offsets,
@@ -177,8 +184,8 @@ def _smoothed_relevance(
 ) -> NDArray[np.float64]:
     """Return clicks per expected examination of each document, drawn towards that of the whole log."""
     expected = log.interactions[log.query_of_document] * logging_exposure
-    clicks, total = log.clicks.sum(), expected.sum()
-    if clicks == 0:
-        return np.ones(log.documents)
-    examinations = expected + prior_clicks * total / clicks
-    return np.divide(log.clicks + prior_clicks, examinations, out=np.zeros(log.documents), where=examinations > 0)
+    examinations = expected + prior_clicks * expected.sum() / log.clicks.sum()
+    smoothed: NDArray[np.float64] = np.divide(
+        log.clicks + prior_clicks, examinations, out=np.zeros(log.documents), where=examinations > 0
+    )
+    return smoothed

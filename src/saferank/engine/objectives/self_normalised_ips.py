@@ -34,8 +34,9 @@ class SelfNormalised(ExposureObjective):
         rows, lengths = flat_rows(self.offsets, queries), np.diff(self.offsets)[queries]
         estimate, weight = self._ratio(x, queries)
         per_weight = estimate / weight / total_examination(self.examination, lengths)
-        slope: Array = self.reward[rows] - np.repeat(per_weight, lengths) * self.normaliser[rows]
-        return slope / np.repeat(weight, lengths)
+        moved = self.reward[rows] - np.repeat(per_weight, lengths) * self.normaliser[rows]
+        slope: Array = moved / np.repeat(weight, lengths)
+        return slope
 
     def _ratio(self, x: Array, queries: Array) -> tuple[Array, Array]:
         """Return IPS and the mean weight of each given query."""
