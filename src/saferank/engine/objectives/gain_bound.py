@@ -118,10 +118,11 @@ def gain_bound(
 
         v(d) = (N_q/N) relevance(d) / rho_0(d),    c = min(K, 1 + Z * largest relevance)
 
-    The rewards are those of `estimate`, linear in rho: exposure IPS, doubly robust, direct method. `reference` is the logging exposure
-    unless given, n is the interactions of the verdict (those of the log unless given), and K and Z are of the ranks
-    that a query's list fills. With variance="worst-case", relevance(d) is the largest relevance, 1 unless a smaller one
-    is known. With variance="clicks" it is estimated, m being the clicks of the whole log per expected examination:
+    The rewards are those of `estimate`, linear in rho: exposure IPS, doubly robust or direct method. `reference` is
+    the logging exposure unless given, n the interactions of the verdict (those of the log unless given), and K and Z
+    are of the ranks that a query's list fills. With variance="worst-case", relevance(d) is the largest relevance, 1
+    unless a smaller one is known. With variance="clicks" it is estimated, m being the clicks of the whole log per
+    expected examination:
 
         relevance(d) = (clicks(d) + prior_clicks) / (N_q rho_0(d) + prior_clicks / m)
 
