@@ -31,19 +31,21 @@ def click_evidence(log: LogStatistics, examination: NDArray[np.float64]) -> Clic
         weight(d)   = m * m (1 - m) / (v + m (1 - m) / examined(d))
 
     m is the mean relevance of what was examined, and v the variance of relevance between documents, by the method of
-    moments, with a chance variance of clicks(d) of m examined(d), the most that it can be for a relevance of m:
+    moments: what is left of that of clicks / examined without the part that chance has, for a relevance of m,
 
-        v = max(0, sum_d examined(d) (clicks(d) / examined(d) - m)^2 - m * documents examined) / sum_d examined(d)
+        v = max(0, sum_d examined(d) ((clicks(d) / examined(d) - m)^2 - chance(d))) / sum_d examined(d)
+        chance(d) = sum_k shown(d, k) examination[k] m (1 - examination[k] m) / examined(d)^2
 
     With few clicks the weight is m examined(d), the expected clicks; with many, all documents approach the same
     weight, so that those shown most often do not dominate the regression. Without any click all weights are 0.
     """
-    times = examined(log, examination)
+    times, squared = examined(log, examination), examined(log, np.square(examination))
     clicks, seen, total = log.clicks.astype(np.float64), times > 0, times.sum()
     relevance = np.divide(clicks, times, out=np.zeros(len(clicks)), where=seen)
     mean = min(float(clicks[seen].sum() / total), LARGEST_MEAN) if total > 0 else 0.0
     if mean <= 0:
         return ClickEvidence(relevance, np.zeros(len(clicks)))
-    variance = max(float(times @ (relevance - mean) ** 2 - mean * seen.sum()) / total, 0.0)
-    chance = np.divide(mean * (1 - mean), times, out=np.full(len(clicks), np.inf), where=seen)
-    return ClickEvidence(relevance, mean * mean * (1 - mean) / (variance + chance))
+    by_chance = float(np.sum(mean * (1 - mean * squared[seen] / times[seen])))
+    variance = max(float(times @ (relevance - mean) ** 2) - by_chance, 0.0) / total
+    noise = np.divide(mean * (1 - mean), times, out=np.full(len(clicks), np.inf), where=seen)
+    return ClickEvidence(relevance, mean * mean * (1 - mean) / (variance + noise))
