@@ -173,6 +173,9 @@ def test_a_policy_that_starts_at_the_reference_stays_there_without_evidence(case
     assert value == 0.0
     assert not slope.any()
     assert replace(strong, reference=start.astype(np.float64)).value_and_slope(scores)[1].any()
+    rounded = start * (1.0 + 1e-7 * np.random.default_rng(9).uniform(-1, 1, len(start)))
+    assert not replace(weak, reference=rounded).value_and_slope(scores)[1].any()
+    assert replace(weak, reference=rounded + 1e-3).value_and_slope(scores)[1].any()
 
 
 def test_the_slope_is_finite_however_close_the_reference_is(case: Case) -> None:
