@@ -65,7 +65,7 @@ class GainBound(ExposureObjective):
         Moving exposure within queries by g raises the value at the rate sum_d reward(d) g(d) - sqrt(sum_d
         risk_weight(d) g(d)^2). As g sums to 0 over a query, adding a constant b to its rewards changes nothing, and
         Cauchy-Schwarz gives the condition. That is for a policy free to move each document by itself, and chance alone
-        makes it about documents / (z^2 c) for n = N. The reference may well be the best that a scorer with few
+        makes it as large as documents / (z^2 c) for n = N. The reference may well be the best that a scorer with few
         parameters can reach even if this is above 1. It is infinite without a risk term.
         """
         if self.risk_weight is None:
