@@ -84,6 +84,79 @@ def exposure_ips(log: Log, scores: PerQuery, examination: Sequence[float], rho_0
     return total / len(log)
 
 
+def doubly_robust(
+    log: Log, scores: PerQuery, examination: Sequence[float], rho_0: PerQuery, clip: float, predicted: PerQuery
+) -> float:
+    """As exposure_ips, c_i(y_k) less what the regression predicts of it, plus the regression's own clicks."""
+    total = 0.0
+    for query, shown, clicks in log:
+        surprise = {
+            document: click - examination[rank] * predicted[query][document]
+            for rank, (document, click) in enumerate(zip(shown, clicks, strict=True))
+        }
+        for ranking, probability in rankings(scores[query], len(examination)).items():
+            for rank, document in enumerate(ranking):
+                weighted = surprise.get(document, 0.0) / max(rho_0[query][document], clip)
+                total += probability * examination[rank] * (predicted[query][document] + weighted)
+    return total / len(log)
+
+
+def self_normalised_ips(
+    log: Log, scores: PerQuery, examination: Sequence[float], rho_0: PerQuery, clip: float
+) -> float:
+    """Mean over queries, by interactions, of Z_q times the weighted clicks of exposure_ips per weighted examination."""
+    total = 0.0
+    for query, own_scores in enumerate(scores):
+        own = [interaction for interaction in log if interaction.query == query]
+        if not own:
+            continue
+        rho = enumeration.exposure(own_scores, examination)
+        ever_shown = {document for interaction in own for document in interaction.ranking}
+        weight = sum(len(own) * exposure for document, exposure in enumerate(rho) if document not in ever_shown)
+        for interaction in own:
+            for rank, document in enumerate(interaction.ranking):
+                weight += rho[document] * examination[rank] / rho_0[query][document]
+        clicks = len(own) * exposure_ips(own, scores, examination, rho_0, clip)
+        total += len(own) * sum(examination[: len(own_scores)]) * clicks / weight
+    return total / len(log)
+
+
+def squared_gain_risk(
+    log: Log,
+    scores: PerQuery,
+    examination: Sequence[float],
+    reference: PerQuery,
+    rho_0: PerQuery,
+    constants: Sequence[float],
+    *,
+    worst_case: bool,
+) -> float:
+    """(1/N) sum_i c_q times the sum of ((rho(d) - reference(d)) / rho_0(d))^2 over what was clicked in i.
+
+    In the worst case over all documents instead, each weighted by rho_0: over what would have been clicked on average
+    if everything that is examined were.
+    """
+    total = 0.0
+    for query, shown, clicks in log:
+        rho = enumeration.exposure(scores[query], examination)
+        weights = [(new - old) / logged for new, old, logged in zip(rho, reference[query], rho_0[query], strict=True)]
+        if worst_case:
+            squares = sum(weight**2 * logged for weight, logged in zip(weights, rho_0[query], strict=True))
+        else:
+            squares = sum(weights[document] ** 2 for document, click in zip(shown, clicks, strict=True) if click)
+        total += constants[query] * squares
+    return total / len(log)
+
+
+def cross_entropy(log: Log, scores: PerQuery, examination: Sequence[float]) -> float:
+    """(1/N) sum_i sum_k examination_k log rho(y_ik)."""
+    total = 0.0
+    for query, shown, _ in log:
+        rho = enumeration.exposure(scores[query], examination)
+        total += sum(examination[rank] * math.log(rho[document]) for rank, document in enumerate(shown))
+    return total / len(log)
+
+
 def divergence(
     log: Log,
     scores: PerQuery,

@@ -1,4 +1,4 @@
-"""Decision trees as arrays: data that can be kept in a file and checked, and a sum of leaves that is compiled."""
+"""Decision trees as arrays, which can be stored and checked, and their compiled evaluation."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ TYPES = {
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """s(x) = the sum, over the trees, of the value of the leaf that x falls into.
+    """A sum of decision trees: s(x) = sum over trees of the value of the leaf that x falls into.
 
-    A node sends x to `left` if x[feature] <= threshold, else to `right`. A child, or the root of a tree, of at least 0
-    is a node; -1 - i is leaf i.
+    A node sends x to `left` if x[feature] <= threshold, and to `right` otherwise (also if x[feature] is NaN). Entries
+    of `left`, `right` and `root` that are 0 or more are nodes; -1 - i is leaf i. A node comes before its children, so
+    every walk ends. Checked on construction; a `DataError` has the name of the array as its column and the entry as
+    its row.
     """
 
     feature: NDArray[np.int32]
@@ -36,33 +38,37 @@ class Forest:
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     value: NDArray[np.float32]
-    """Of each leaf."""
+    """Value of each leaf."""
     root: NDArray[np.int32]
-    """Of each tree."""
+    """Root of each tree."""
 
     def __post_init__(self) -> None:
         for name, kind in TYPES.items():
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), kind))
+            object.__setattr__(self, name, _checked(name, getattr(self, name), kind))
         nodes, leaves = len(self.feature), len(self.value)
-        if not len(self.threshold) == len(self.left) == len(self.right) == nodes:
-            raise DataError(f"trees of {nodes} nodes have another number of thresholds or children.")
-        if not (np.isfinite(self.threshold).all() and np.isfinite(self.value).all()):
-            raise DataError("trees have thresholds or values that are not finite.")
+        for name in ("threshold", "left", "right"):
+            if len(getattr(self, name)) != nodes:
+                raise DataError(f"has {len(getattr(self, name))} entries for {nodes} nodes.", column=name)
         if nodes and self.feature.min() < 0:
-            raise DataError("a node of a tree asks for a feature below 0.")
-        place = np.arange(nodes)
-        for child, parent in ((self.left, place), (self.right, place), (self.root, np.full(len(self.root), -1))):
-            if ((child >= nodes) | (child < -leaves) | ((child >= 0) & (child <= parent))).any():
-                raise DataError("a node of a tree has a child that is not there, or that stands before it.")
+            raise DataError("features count from 0.", column="feature", row=int(self.feature.argmin()))
+        node = np.arange(nodes)
+        for name, parent in (("left", node), ("right", node), ("root", np.full(len(self.root), -1))):
+            child = getattr(self, name)
+            bad = np.flatnonzero((child >= nodes) | (child < -leaves) | ((child >= 0) & (child <= parent)))
+            if len(bad):
+                raise DataError(
+                    f"got {child[bad[0]]}, but it must be a later one of {nodes} nodes, or -1 - i for one of {leaves} "
+                    "leaves.", column=name, row=int(bad[0]),
+                )  # fmt: skip
 
     @classmethod
     def empty(cls) -> Forest:
-        """Return no trees: every score is 0."""
+        """Return a forest without trees: every score is 0."""
         return cls(*(np.zeros(0, kind) for kind in TYPES.values()))
 
     @classmethod
     def joined(cls, forests: Sequence[Forest]) -> Forest:
-        """Return the trees of all of them: their scores add up."""
+        """Return one forest of all their trees: its scores are the sums of theirs."""
         nodes = np.cumsum([0] + [len(one.feature) for one in forests])
         leaves = np.cumsum([0] + [len(one.value) for one in forests])
 
@@ -79,7 +85,7 @@ class Forest:
         return cls(**parts)
 
     def times(self, factor: float) -> Forest:
-        """Return the forest whose scores are so many times these."""
+        """Return a forest whose scores are `factor` times these."""
         return replace(self, value=self.value * np.float32(factor))
 
     @property
@@ -89,20 +95,34 @@ class Forest:
 
     @property
     def features_read(self) -> int:
-        """Number of features that it needs at least."""
+        """Smallest number of features that rows must have."""
         return int(self.feature.max(initial=-1)) + 1
 
     def arrays(self) -> dict[str, Array]:
-        """Return its arrays by name."""
+        """Return the arrays by name, in the order of `TYPES`."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def scores(self, features: Array) -> NDArray[np.float32]:
-        """Return one score per row."""
-        if features.shape[1] < self.features_read:
-            raise DataError(f"trees that read {self.features_read} features were given {features.shape[1]}.")
+        """Return one score per row of a table of features, computed in float32."""
+        if features.ndim != 2 or features.shape[1] < self.features_read:
+            raise DataError(f"trees that read {self.features_read} features were given shape {features.shape}.")
         rows = np.ascontiguousarray(features, np.float32)
         out: NDArray[np.float32] = _leaf_sums(rows, *self.arrays().values())
         return out
+
+
+def _checked(name: str, values: Array, kind: Any) -> Array:
+    """Return a flat array of the given type, or raise if that changes more than the precision of a number."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise DataError(f"must be flat, got shape {given.shape}.", column=name)
+    with np.errstate(over="ignore", invalid="ignore"):
+        array: Array = np.ascontiguousarray(given, kind)
+    bad = np.flatnonzero(~np.isfinite(array) if issubclass(kind, np.floating) else array != given)
+    if len(bad):
+        expected = "a finite number" if issubclass(kind, np.floating) else "a whole number of 32 bits"
+        raise DataError(f"got {given[bad[0]]}, but it must be {expected}.", column=name, row=int(bad[0]))
+    return array
 
 
 @jit

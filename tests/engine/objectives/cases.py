@@ -5,18 +5,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import sqrt
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.objectives.action_crm import action_crm
 from saferank.engine.objectives.action_ips import action_ips
+from saferank.engine.objectives.direct_method import direct_method
+from saferank.engine.objectives.doubly_robust import doubly_robust
 from saferank.engine.objectives.exposure_crm import exposure_crm
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
+from saferank.engine.objectives.gain_bound import GainBound, Variance, cantelli, gain_bound
+from saferank.engine.objectives.imitation import imitation
 from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.objectives.risk import Constant
+from saferank.engine.objectives.self_normalised_ips import self_normalised_ips
 from saferank.engine.objectives.skyline import skyline
 from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics
 from tests.oracles import enumeration
@@ -50,6 +56,21 @@ class Case:
     @cached_property
     def flat_rho_0(self) -> Array:
         return np.concatenate(self.rho_0)
+
+    @cached_property
+    def known_rho_0(self) -> Array:
+        """What rho_0 is on average."""
+        return exposure_of(self.logging_scores)
+
+    @cached_property
+    def reference(self) -> Array:
+        """Exposure of a policy that is neither the logging policy nor the new one."""
+        return exposure_of(0.5 * self.logging_scores)
+
+    @cached_property
+    def predicted(self) -> Array:
+        """A bad regression of relevance."""
+        return 0.05 + 0.5 * self.relevance[::-1]
 
     @cached_property
     def pi_0(self) -> Array:
@@ -111,7 +132,10 @@ class Method:
         return objective.value_and_slope(scores)[0]
 
 
-def exact(objective: ExposureObjective) -> ExposureObjective:
+Exposing = TypeVar("Exposing", bound=ExposureObjective)
+
+
+def exact(objective: Exposing) -> Exposing:
     """Return the objective with exposure as accurate as it gets."""
     return replace(objective, accuracy=1e-9)
 
@@ -121,6 +145,19 @@ def _crm(case: Case, constant: Constant) -> ExposureObjective:
         exposure_crm(
             case.statistics, case.flat_rho_0, EXAMINATION, delta=DELTA, constant=constant, clip=CLIP, floor=FLOOR
         )
+    )
+
+
+def _gain_bound(case: Case, variance: Variance) -> GainBound:
+    return gain_bound(
+        exact(exposure_ips(case.statistics, case.flat_rho_0, EXAMINATION, clip=CLIP)),
+        case.statistics,
+        case.flat_rho_0,
+        z=cantelli(DELTA),
+        reference=case.reference,
+        variance=variance,
+        prior_clicks=0.0,
+        floor=FLOOR,
     )
 
 
@@ -136,6 +173,28 @@ def _exposure_ips(case: Case, scores: Array) -> float:
 def _exposure_crm(case: Case, scores: Array, constants: list[float]) -> float:
     divergence = oracle.divergence(case.log, lists(scores), RANKS, case.rho_0, FLOOR, constants)
     return _exposure_ips(case, scores) - sqrt((1 - DELTA) / DELTA * divergence / len(case.log))
+
+
+def _doubly_robust(case: Case, scores: Array) -> float:
+    return oracle.doubly_robust(case.log, lists(scores), RANKS, case.rho_0, CLIP, lists(case.predicted))
+
+
+def _direct_method(case: Case, scores: Array) -> float:
+    own = [oracle.utility([lists(scores)[i.query]], [lists(case.predicted)[i.query]], RANKS) for i in case.log]
+    return sum(own) / len(own)
+
+
+def _self_normalised_ips(case: Case, scores: Array) -> float:
+    return oracle.self_normalised_ips(case.log, lists(scores), RANKS, lists(case.known_rho_0), CLIP)
+
+
+def _gain(case: Case, scores: Array, *, worst_case: bool) -> float:
+    floored = lists(np.maximum(case.flat_rho_0, FLOOR))
+    squared = oracle.squared_gain_risk(
+        case.log, lists(scores), RANKS, lists(case.reference), floored, PROVEN, worst_case=worst_case
+    )
+    gain = _exposure_ips(case, scores) - _exposure_ips(case, 0.5 * case.logging_scores)
+    return gain - sqrt((1 - DELTA) / DELTA * squared / len(case.log))
 
 
 def _action_ips(case: Case, scores: Array) -> float:
@@ -171,6 +230,36 @@ METHODS = {
         lambda case, scores: _exposure_crm(case, scores, PROVEN),
         ISSUED,
         crm=True,
+    ),
+    "doubly-robust": Method(
+        lambda case: exact(doubly_robust(case.statistics, case.predicted, case.flat_rho_0, EXAMINATION, clip=CLIP)),
+        _doubly_robust,
+        ISSUED,
+    ),
+    "direct-method": Method(
+        lambda case: exact(direct_method(case.statistics, case.predicted, EXAMINATION)), _direct_method, ISSUED
+    ),
+    "self-normalised-ips": Method(
+        lambda case: exact(self_normalised_ips(case.statistics, case.known_rho_0, EXAMINATION, clip=CLIP)),
+        _self_normalised_ips,
+        CLICKED,
+    ),
+    "gain-bound, worst case": Method(
+        lambda case: _gain_bound(case, "worst-case"),
+        lambda case, scores: _gain(case, scores, worst_case=True),
+        ISSUED,
+        crm=True,
+    ),
+    "gain-bound, clicks": Method(
+        lambda case: _gain_bound(case, "clicks"),
+        lambda case, scores: _gain(case, scores, worst_case=False),
+        CLICKED,
+        crm=True,
+    ),
+    "imitation": Method(
+        lambda case: exact(imitation(case.statistics, EXAMINATION)),
+        lambda case, scores: oracle.cross_entropy(case.log, lists(scores), RANKS),
+        ISSUED,
     ),
     "action-ips": Method(lambda case: action_ips(case.statistics, case.pi_0, clip=CLIP), _action_ips, CLICKED),
     "action-crm": Method(

@@ -1,7 +1,6 @@
 """The risk of exposure CRM: which constant bounds the variance, short lists, and documents never shown."""
 
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -14,10 +13,8 @@ from saferank.engine.objectives.risk import Constant
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from tests.engine.objectives.cases import EXAMINATION, Array, Case, exposure_of, make_case
+from tests.engine.objectives.policies import Policy, exposure_under, random_policy
 from tests.oracles.estimators import second_moment
-
-Policy = dict[tuple[int, ...], float]
-"""The chance of each ranking."""
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +32,6 @@ def bound_on_second_moment(rho: Array, rho_0: Array, examination: Array, constan
     """The squared risk of one interaction; delta = 1/2 makes the factor (1 - delta) / delta 1."""
     log = one_interaction(len(rho), len(examination))
     return float(exposure_crm(log, rho_0, examination, delta=0.5, constant=constant, floor=0.0).sums(rho)[1])
-
-
-def exposure_under(policy: Policy, examination: Array, documents: int) -> Array:
-    rho = np.zeros(documents)
-    for ranking, probability in policy.items():
-        for rank, document in enumerate(ranking):
-            rho[document] += probability * examination[rank]
-    return rho
-
-
-def random_policy(documents: int, cutoff: int, rng: np.random.Generator) -> Policy:
-    """Any distribution over rankings, most of it on a few: not only Plackett-Luce ones make trouble."""
-    rankings = list(permutations(range(documents), min(cutoff, documents)))
-    chances = 0.01 / len(rankings) + 0.99 * rng.dirichlet(np.full(len(rankings), rng.choice([0.05, 0.3, 1.0])))
-    return dict(zip(rankings, chances, strict=True))
 
 
 def test_the_proven_constant_bounds_the_second_moment_and_the_papers_does_not() -> None:

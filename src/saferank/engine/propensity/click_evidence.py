@@ -1,4 +1,4 @@
-"""What the clicks say about the relevance of each document, and how much that weighs."""
+"""What the clicks say about the relevance of each document, and how much weight that has in a regression."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.propensity.logging_exposure import examined
 from saferank.engine.types.log_statistics import LogStatistics
+
+LARGEST_MEAN = 0.99
+"""Mean relevance is lowered to it: the variance m (1 - m) must not vanish."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +21,7 @@ class ClickEvidence:
     relevance: NDArray[np.float64]
     """clicks / examined: unbiased for position-based clicks; 0 where nothing was examined."""
     weight: NDArray[np.float64]
-    """How much it counts in a regression, in expected clicks; 0 where nothing was examined."""
+    """Weight in a regression, in expected clicks; 0 where nothing was examined."""
 
 
 def click_evidence(log: LogStatistics, examination: NDArray[np.float64]) -> ClickEvidence:
@@ -26,17 +30,22 @@ def click_evidence(log: LogStatistics, examination: NDArray[np.float64]) -> Clic
         examined(d) = sum_k examination[k] shown(d, k)
         weight(d)   = m * m (1 - m) / (v + m (1 - m) / examined(d))
 
-    m is the mean relevance of what was examined, and v how far documents differ from it, by the method of moments: the
-    spread of clicks / examined beyond what chance explains. With few clicks the weight grows with what was examined;
-    with many, every document counts the same, and not the best shown ones alone.
+    m is the mean relevance of what was examined, and v the variance of relevance between documents, by the method of
+    moments: what is left of that of clicks / examined without the part that chance has, for a relevance of m,
+
+        v = max(0, sum_d examined(d) ((clicks(d) / examined(d) - m)^2 - chance(d))) / sum_d examined(d)
+        chance(d) = sum_k shown(d, k) examination[k] m (1 - examination[k] m) / examined(d)^2
+
+    With few clicks the weight is m examined(d), the expected clicks; with many, all documents approach the same
+    weight, so that those shown most often do not dominate the regression. Without any click all weights are 0.
     """
-    examined = log.shown @ np.asarray(examination, np.float64)
-    clicks, seen = log.clicks.astype(np.float64), examined > 0
-    relevance = np.divide(clicks, examined, out=np.zeros(len(clicks)), where=seen)
-    total = examined.sum()
-    mean = min(float(clicks.sum() / total), 0.99) if total > 0 else 0.0
+    times, squared = examined(log, examination), examined(log, np.square(examination))
+    clicks, seen, total = log.clicks.astype(np.float64), times > 0, times.sum()
+    relevance = np.divide(clicks, times, out=np.zeros(len(clicks)), where=seen)
+    mean = min(float(clicks[seen].sum() / total), LARGEST_MEAN) if total > 0 else 0.0
     if mean <= 0:
         return ClickEvidence(relevance, np.zeros(len(clicks)))
-    spread = float(examined @ (relevance - mean) ** 2 - mean * seen.sum()) / total
-    noise = np.divide(mean * (1 - mean), examined, out=np.full(len(clicks), np.inf), where=seen)
-    return ClickEvidence(relevance, mean * mean * (1 - mean) / (max(spread, 0.0) + noise))
+    by_chance = float(np.sum(mean * (1 - mean * squared[seen] / times[seen])))
+    variance = max(float(times @ (relevance - mean) ** 2) - by_chance, 0.0) / total
+    noise = np.divide(mean * (1 - mean), times, out=np.full(len(clicks), np.inf), where=seen)
+    return ClickEvidence(relevance, mean * mean * (1 - mean) / (variance + noise))

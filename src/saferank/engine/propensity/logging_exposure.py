@@ -12,19 +12,25 @@ from saferank.engine.errors import UsageError
 from saferank.engine.types.log_statistics import LogStatistics
 
 
-def estimated_logging_exposure(statistics: LogStatistics, examination: ArrayLike) -> NDArray[np.float64]:
-    """Frequency estimate of the logging exposure (Gupta et al., SIGIR 2023, section 6).
-
-        rho_0(d) = sum_k examination[k] * shown(d, k) / N_q,    and 0 where the query was never issued
-
-    Unbiased for each query that was issued; 0 for a document that was never shown.
-    """
+def examined(statistics: LogStatistics, examination: ArrayLike) -> NDArray[np.float64]:
+    """Expected number of times that each document was examined: sum_k examination[k] * shown(d, k)."""
     weights = np.asarray(examination, dtype=np.float64)
     if weights.shape != (statistics.cutoff,):
         raise UsageError(f"examination of shape {weights.shape} for a log of {statistics.cutoff} ranks.")
     total = np.zeros(statistics.documents)
     for rank, weight in enumerate(weights):
         total += weight * statistics.shown[:, rank]
+    return total
+
+
+def estimated_logging_exposure(statistics: LogStatistics, examination: ArrayLike) -> NDArray[np.float64]:
+    """Frequency estimate of the logging exposure (Gupta et al., SIGIR 2023, section 6).
+
+        rho_0(d) = examined(d) / N_q = sum_k examination[k] * shown(d, k) / N_q,    and 0 where q was never issued
+
+    Unbiased for each query that was issued; 0 for a document that was never shown.
+    """
+    total = examined(statistics, examination)
     interactions = np.repeat(statistics.interactions, np.diff(statistics.offsets))
     return np.divide(total, interactions, out=total, where=interactions > 0)
 
