@@ -195,7 +195,15 @@ def logged_parts(
     else:
         logging_exposure = known_logging_exposure(logging_scores, train.offsets, examination)
     first, second = (
-        LoggedPart(data, log, examination, logging_exposure, risk=risk, known=logging_scores is not None)
+        LoggedPart(
+            data,
+            log,
+            examination,
+            logging_exposure,
+            risk=risk,
+            known=logging_scores is not None,
+            verdict_interactions=validation.total_interactions,
+        )
         for log in (train, validation)
     )
     return first, second

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 
 import torch
@@ -10,11 +11,15 @@ import torch
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.learning.boosting import boost
-from saferank.learning.correction import correct
-from saferank.learning.methods import LoggedPart, Method
+from saferank.learning.correction import Evidence, correct, find_evidence, with_relevance
+from saferank.learning.methods import METHODS, LoggedPart, Method
 from saferank.learning.settings import TrainingSettings
 from saferank.learning.training_loop import Epoch, FitResult, fit
+from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
+
+LIKELY = 0.5
+"""Chance of a proof from which on no other way is tried."""
 
 
 def learn(
@@ -29,16 +34,20 @@ def learn(
 ) -> FitResult:
     """Fit the scorer, in place, to the part `train`; the part `validation` chooses the epoch, or the number of trees.
 
-    A method without an objective corrects the scorer's start, see `correct`. Propensities are clipped up in training,
-    to min(10 / sqrt(N), 1), which limits the weight of a lucky click on a rarely shown document; not in validation,
-    where nothing is fitted to them. For the rest see `fit` and `boost`.
+    `correction` and `auto` begin with what the scorer is; see `correct` and `choose`. For the other methods see `fit`
+    (or `boost`, for trees). Propensities are clipped up in training, to min(10 / sqrt(N), 1), which limits the weight
+    of a lucky click on a rarely shown document; not in validation, where nothing is fitted to them.
     """
     if method.objective is None:
         if not isinstance(scorer, Trees):
             raise UsageError(f"method '{method.name}' grows trees; choose the scorer gbdt.")
-        return correct(scorer, train, validation, seed=training.seed, progress=progress)
-    clipped = replace(train, clip=training_clip(train.log.total_interactions))
-    objective, judge = method.objective(clipped), (validation.data, method.objective(validation))
+        evidence = find_evidence(scorer, train, validation, seed=training.seed, progress=progress)
+        if method.name == "correction":
+            return correct(scorer, evidence, by_gain=True)
+        return choose(scorer, evidence, train, validation, seed=training.seed, progress=progress)
+    if method.needs_relevance:
+        train, validation = with_relevance(train, validation, seed=training.seed)
+    objective, judge = method.objective(clipped(train)), (validation.data, method.objective(validation))
     if isinstance(scorer, Trees):
         return boost(scorer, train.data, objective, validation=judge, seed=training.seed, progress=progress)
     return fit(
@@ -50,3 +59,40 @@ def learn(
         keep_start=keep_start,
         progress=progress,
     )
+
+
+def choose(
+    scorer: Trees,
+    evidence: Evidence,
+    train: LoggedPart,
+    validation: LoggedPart,
+    *,
+    seed: int,
+    progress: Callable[[Epoch], None] | None = None,
+) -> FitResult:
+    """Learn by correction and, if the verdict is not likely to prove that, by the gain bound; keep what is worth more.
+
+    A correction may show what the log never did. No verdict credits it with that, so where rankings hardly vary the
+    gain bound, which moves exposure among documents that were shown, can be proven with fewer clicks.
+    """
+    begin = deepcopy(scorer)
+    result = correct(scorer, evidence)
+    if evidence.slopes.correction == 0 or (result.chosen is not None and result.chosen.chance >= LIKELY):
+        return result
+    bound = METHODS["gain-bound"].objective
+    assert bound is not None
+    other = boost(
+        begin, train.data, bound(clipped(train)), validation=(validation.data, bound(validation)), seed=seed,
+        progress=progress,
+    )  # fmt: skip
+    foreseen = evidence.foresight.of("gain-bound", score(begin, train.data.features))
+    path = (*result.path, foreseen)
+    if foreseen.gain <= 0 or foreseen.worth <= (0.0 if result.chosen is None else result.chosen.worth):
+        return replace(result, path=path)
+    scorer.grow(begin.forest)
+    return replace(other, path=path, chosen=foreseen)
+
+
+def clipped(part: LoggedPart) -> LoggedPart:
+    """Return the part with the clip of training."""
+    return replace(part, clip=training_clip(part.log.total_interactions))

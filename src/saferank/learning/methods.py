@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_crm import action_crm
 from saferank.engine.objectives.action_ips import action_ips
+from saferank.engine.objectives.direct_method import direct_method
+from saferank.engine.objectives.doubly_robust import doubly_robust
 from saferank.engine.objectives.exposure_crm import exposure_crm
 from saferank.engine.objectives.exposure_ips import exposure_ips
+from saferank.engine.objectives.gain_bound import gain_bound
 from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.objectives.risk import Risk
+from saferank.engine.objectives.self_normalised_ips import self_normalised_ips
 from saferank.engine.propensity.logging_exposure import action_propensity
 from saferank.engine.ragged import flat_rows
 from saferank.engine.types.log_statistics import LogStatistics
@@ -41,11 +45,21 @@ class LoggedPart:
     risk: Risk = field(default_factory=Risk)
     known: bool = False
     """Whether the logging exposure is that of a policy with known scores."""
+    verdict_interactions: int | None = None
+    """Interactions that the verdict will have, if it is known; else as many as the log."""
+    relevance: NDArray[np.float64] | None = None
+    """R-hat of each document, from clicks on other queries; some methods need it."""
 
     def of(self, queries: NDArray[np.int64]) -> LoggedPart:
         """Return the part of some of its queries."""
         exposure = self.logging_exposure[flat_rows(self.log.offsets, queries)]
-        return replace(self, data=self.data.subset(queries), log=self.log.subset(queries), logging_exposure=exposure)
+        return replace(
+            self,
+            data=self.data.subset(queries),
+            log=self.log.subset(queries),
+            logging_exposure=exposure,
+            relevance=None,
+        )
 
 
 @dataclass(frozen=True)
@@ -63,16 +77,59 @@ class Method:
     """What it needs of a log: counts of what was shown and clicked, or a sample of single rankings."""
     has_risk: bool = False
     """Whether delta matters."""
+    needs_relevance: bool = False
+    """Whether it needs `LoggedPart.relevance`."""
+
+
+def predicted_relevance(part: LoggedPart) -> NDArray[np.float64]:
+    """Return R-hat of each document, or raise if it was not fitted."""
+    if part.relevance is None:
+        raise UsageError("this method needs a regression of relevance; learn with it through `learn`.")
+    return part.relevance
 
 
 METHODS = {
     method.name: method
     for method in (
         Method(
+            "auto",
+            "Auto",
+            "correction or gain-bound, and as far from the current ranker as the verdict is foreseen to prove",
+            None,
+        ),
+        Method(
             "correction",
             "Correction",
             "the current ranker's scores plus trees that predict relevance, as far as held-out clicks support them",
             None,
+        ),
+        Method(
+            "gain-bound",
+            "Gain bound",
+            "a lower bound on the gain over the current ranker: the estimated gain minus its standard error",
+            lambda part: gain_bound(
+                exposure_ips(part.log, part.logging_exposure, part.examination, clip=part.clip),
+                part.log,
+                part.logging_exposure,
+                z=1.0,
+                verdict_interactions=part.verdict_interactions,
+            ),
+        ),
+        Method(
+            "doubly-robust",
+            "Doubly robust",
+            "predicted relevance, corrected by the clicks that the prediction does not explain",
+            lambda part: doubly_robust(
+                part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip
+            ),
+            needs_relevance=True,
+        ),
+        Method(
+            "direct",
+            "Direct method",
+            "predicted relevance, whatever the current ranker showed",
+            lambda part: direct_method(part.log, predicted_relevance(part), part.examination),
+            needs_relevance=True,
         ),
         Method(
             "naive",
@@ -102,6 +159,12 @@ METHODS = {
             "Exposure IPS",
             "the estimated clicks: each click weighted by the inverse exposure of its document",
             lambda part: exposure_ips(part.log, part.logging_exposure, part.examination, clip=part.clip),
+        ),
+        Method(
+            "self-normalised-ips",
+            "Self-normalised IPS",
+            "exposure-ips divided by the mean of its weights; the same where exposure is counted",
+            lambda part: self_normalised_ips(part.log, part.logging_exposure, part.examination, clip=part.clip),
         ),
         Method(
             "exposure-crm",

@@ -33,7 +33,7 @@ class TrainingSettings:
 class FitSettings:
     """What to learn, with which scorer, from which features. The defaults of `fit` and `SafeRanker` are stated here."""
 
-    method: str = "correction"
+    method: str = "auto"
     delta: float = Risk.delta
     constant: Constant = Risk.constant
     scorer: str = "gbdt"

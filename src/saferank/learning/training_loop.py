@@ -16,6 +16,7 @@ from saferank.engine.errors import UsageError
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.ragged import flat_rows
 from saferank.engine.types.ranking_data import RankingData
+from saferank.learning.foresight import Foreseen
 from saferank.learning.settings import TrainingSettings
 
 Array = NDArray[Any]
@@ -34,17 +35,6 @@ class Epoch:
     validation: float
 
 
-@dataclass(frozen=True)
-class ForeseenStep:
-    """What is foreseen of one step along the path away from the start, on clicks that did not choose its direction."""
-
-    step: float
-    gain: float
-    """Clicks per interaction more than the start."""
-    chance: float
-    """That the verdict can prove it."""
-
-
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """How training went; the scorer that was handed in has the parameters of the best epoch."""
@@ -52,8 +42,9 @@ class FitResult:
     best_epoch: int
     """Or number of trees."""
     history: tuple[Epoch, ...]
-    path: tuple[ForeseenStep, ...] = ()
-    """The steps that a method which follows a path could choose from."""
+    path: tuple[Foreseen, ...] = ()
+    """The policies that were chosen from, if several were foreseen."""
+    chosen: Foreseen | None = None
     held_out_scores: NDArray[np.float32] | None = None
     """Scores of the training documents by a policy that did not see clicks on their query; None if there is none."""
 

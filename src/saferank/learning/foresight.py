@@ -1,0 +1,73 @@
+"""What a verdict is foreseen to find: the gain of a policy, and the chance that held-out clicks prove it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from saferank.engine.plackett_luce import exposure
+from saferank.engine.types.log_statistics import LogStatistics
+
+WEIGHTS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+"""Limits of the weight of a click, of which the verdict will choose the one that it can prove most with."""
+DELTA = 0.05
+"""Of the verdict that is foreseen."""
+UNPROVEN = 0.01
+"""Share of its gain that a policy is worth which the verdict has no chance to prove: where none has, the best wins."""
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What is foreseen of one policy."""
+
+    name: str
+    gain: float
+    """Clicks per interaction more than the start of learning."""
+    chance: float
+    """That the verdict can prove an improvement over the current ranker."""
+
+    @property
+    def worth(self) -> float:
+        """By which policies are chosen: the gain that can be expected to go live."""
+        return self.gain * (self.chance + UNPROVEN)
+
+
+@dataclass(frozen=True, eq=False)
+class Foresight:
+    """Foresees verdicts by estimates of relevance that did not see the clicks on the document's own query."""
+
+    log: LogStatistics
+    examination: NDArray[np.float64]
+    relevance: NDArray[np.float64]
+    start: NDArray[np.float64]
+    """Exposure at the start of learning."""
+    logging_exposure: NDArray[np.float64]
+    verdict_interactions: int
+    """n: interactions that the verdict will have."""
+
+    def of(self, name: str, scores: NDArray[np.float32]) -> Foreseen:
+        """Return the foreseen gain of the policy with these scores, and the chance that it can be proven.
+
+            gain   = (1/N) sum_q N_q sum_d R(d) (rho(d) - rho_start(d))
+            proven = (1/N) sum_q N_q sum_d R(d) w(d) rho_0(d),     w(d) = min(rho(d) / rho_0(d), limit) - 1
+            chance = Phi( proven / error - z_delta ),              error^2 = (1/n) (1/N) sum_d clicks(d) w(d)^2
+
+        with the limit of weights that gives the highest chance. The verdict credits no document with exposure beyond
+        that limit, and none that the log never shows.
+        """
+        rho = exposure(scores, self.log.offsets, self.examination).astype(np.float64)
+        total, rho_0 = max(self.log.total_interactions, 1), self.logging_exposure
+        worth = self.log.interactions[self.log.query_of_document] / total * self.relevance
+        ratio = np.divide(rho, rho_0, out=np.zeros(len(rho)), where=rho_0 > 0)
+        chance = 0.0
+        for limit in WEIGHTS:
+            weight = np.minimum(ratio, limit) - 1
+            proven = float(worth * rho_0 @ weight)
+            error = math.sqrt(float(weight**2 @ self.log.clicks) / total / max(self.verdict_interactions, 1))
+            if error > 0:
+                chance = max(chance, float(norm.cdf(proven / error - norm.isf(DELTA))))
+        return Foreseen(name, float(worth @ (rho - self.start)), chance)
