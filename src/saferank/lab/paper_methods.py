@@ -17,10 +17,14 @@ from saferank.lab.world import World, train_on_labels
 from saferank.learning.learn import learn
 from saferank.learning.methods import METHODS, LoggedPart, method_named
 from saferank.learning.settings import TrainingSettings
+from saferank.learning.start import logging_model
 from saferank.policy.scorers import make_scorer, score
+from saferank.policy.scorers.trees import Trees
 
 WITHOUT_CLICKS = ("logging", "skyline")
-PAPER_METHODS = (*WITHOUT_CLICKS, *METHODS)
+PAPER_METHODS = (*WITHOUT_CLICKS, "naive", "action-ips", "action-crm", "exposure-ips", "exposure-crm")
+"""The methods that the paper compares."""
+ALL_METHODS = (*WITHOUT_CLICKS, *METHODS)
 PAPER_RISK = Risk(delta=0.01, constant="paper")
 KEPT_RANKINGS = 256
 """Single interactions per query that the action-based methods learn from; see `ActionObjective`."""
@@ -64,19 +68,23 @@ def learn_in_world(
 ) -> torch.nn.Module:
     """Learn from the logs, and return the scorer. `logging` and `skyline` need no log.
 
-    `known`: whether exposure-based methods are given the logging policy: its exact exposure, and as their start.
+    `known`: whether exposure-based methods are given the logging policy: its exact exposure, and as their start. Trees
+    begin with a model of it otherwise, as in `fit`; other scorers with random weights, as in the paper.
     """
     if method == "logging":
         return world.logging_scorer
-    learned = make_scorer(scorer, world.train.features.shape[1], seed=seed + 1000)
-    training = replace(training, seed=seed)
+    features, training = world.train.features.shape[1], replace(training, seed=seed)
+    learned = make_scorer(scorer, features, seed=seed + 1000)
     if method == "skyline":
         train_on_labels(learned, world.train, world.validation, world.click_model, training)
         return learned
     assert logs is not None, f"{method} learns from clicks"
-    if known:
-        learned.load_state_dict(world.logging_scorer.state_dict())
     train, validation = logged_parts(world, logs, risk, known=known)
+    if scorer == "gbdt":
+        known_start = Trees.on(world.logging_scorer, features)
+        learned = known_start if known else logging_model("gbdt", train, validation, seed=seed)
+    elif known:
+        learned.load_state_dict(world.logging_scorer.state_dict())
     learn(learned, method_named(method), train, validation, training=training, keep_start=known)
     return learned
 

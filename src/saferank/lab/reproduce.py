@@ -27,7 +27,7 @@ from saferank.engine.objectives.risk import Constant, Risk
 from saferank.engine.ragged import core_count
 from saferank.files.atomic_write import whole_file
 from saferank.lab.paper_methods import (
-    PAPER_METHODS,
+    ALL_METHODS,
     PAPER_RISK,
     WITHOUT_CLICKS,
     evaluate,
@@ -77,7 +77,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         for what, given, choice in (
-            ("method", self.methods, (*PAPER_METHODS, KNOWN)),
+            ("method", self.methods, (*ALL_METHODS, KNOWN)),
             ("scorer", (self.scorer,), SCORERS),
             ("constant", (self.constant,), get_args(Constant)),
         ):

@@ -12,9 +12,11 @@ from saferank.datasets.dataset import Dataset
 from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.engine.objectives.skyline import skyline
 from saferank.engine.types.ranking_data import RankingData
+from saferank.learning.boosting import boost
 from saferank.learning.settings import TrainingSettings
 from saferank.learning.training_loop import fit
 from saferank.policy.scorers import make_scorer, score
+from saferank.policy.scorers.trees import Trees
 
 SPLITS = ("train", "validation", "test")
 LOGGING_TRAINING = TrainingSettings(epochs=10, learning_rate=1e-3)
@@ -82,4 +84,7 @@ def train_on_labels(
         skyline(click_model.relevance(part.require_labels()), part.offsets, click_model.examination)
         for part in (train, validation)
     )
-    fit(scorer, train, objective, validation=(validation, judge), settings=settings)
+    if isinstance(scorer, Trees):
+        boost(scorer, train, objective, validation=(validation, judge), seed=settings.seed)
+    else:
+        fit(scorer, train, objective, validation=(validation, judge), settings=settings)

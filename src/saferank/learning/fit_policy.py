@@ -144,7 +144,8 @@ def fit_policy(
         "training": {
             "best_epoch": result.best_epoch,
             "history": [asdict(epoch) for epoch in result.history],
-            "path": [asdict(step) for step in result.path],
+            "path": [asdict(one) for one in result.path],
+            "chosen": None if result.chosen is None else asdict(result.chosen),
         },
         "comparison": {"note": NOTE, "part": "validation", "policies": [asdict(row) for row in comparison]},
         "libraries": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
