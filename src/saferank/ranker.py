@@ -35,27 +35,27 @@ DEFAULTS = FitSettings()
 class SafeRanker:
     """Learns a ranking policy from a click log, and ranks with it.
 
-    By default it maximises a lower bound on the clicks per interaction, so that the policy departs from the one that
-    made the log only where the log supports it. The bound holds for a policy fixed beforehand; a learned one needs
-    `certify` on held-out clicks for a guarantee.
+    By default it begins with the current ranker and departs from it as far as the clicks support, choosing by what
+    `certify` is foreseen to prove. Only `certify`, on held-out clicks, gives a guarantee.
 
     Args:
-        method: what is maximised: `exposure-crm` (the lower bound), or another of `saferank fit --help`.
-        delta: probability that the lower bound fails.
-        constant: constant of the risk term: `proven`, or `paper` for the paper's.
-        scorer: `mlp` or `linear`.
+        method: how to learn: `auto`, or another of `saferank fit --help`, such as `exposure-crm` (the paper's).
+        delta: probability that the lower bound of `exposure-crm` fails, for a policy fixed beforehand.
+        constant: constant of its risk term: `proven`, or `paper` for the paper's.
+        scorer: `gbdt` (trees), `mlp` or `linear`.
         examination: probability that users examine each rank, if you know it: one number per rank, or text
             (`1,0.5,0.3`, or `inverse-rank:1` for 1/rank). By default it is estimated from the log, by the documents
             that were shown at several ranks.
         cutoff: number of ranks of the log to learn from.
-        logging_scores: feature with the scores of the Plackett-Luce policy that made the log. It is then not a feature.
+        logging_scores: feature with the scores of the Plackett-Luce policy that made the log. It is then not a feature,
+            but trees correct it, so it is needed when the policy is served.
         log1p: whether a feature x is replaced by sign(x) log(1 + |x|) before scaling.
         scaling: `per-query` scales each feature to [0, 1] among the documents of a query; `none` does not.
         missing: the number to use for missing values, or `error`.
         without_features: `drop` leaves shown documents without features out; `error` raises.
         baselines: whether to fit the other methods too, for `comparison`.
         epochs, learning_rate, seed: replace those of `training`.
-        training: how the objective is maximised.
+        training: how `mlp` and `linear` are trained.
         bound: deprecated, the former name of `constant`.
 
     >>> from saferank import SafeRanker

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from saferank.ranker import SafeRanker
 
 DEFAULTS = FitSettings()
+ESTIMATES = ("exposure-ips", "exposure-crm", "doubly-robust", "direct", "self-normalised-ips")
+"""Methods whose value is an estimate of clicks per interaction, or a bound of it."""
+CLEARLY = 0.02
+"""Share of the current ranker's clicks by which another method must be ahead to be worth a word."""
 METHODS_HELP = "; ".join(f"[cyan]{name}[/cyan]: {METHODS[name].description}" for name in FROM_COUNTS) + "."
 
 
@@ -74,8 +79,8 @@ def fit(
         Literal["hash", "time", "query", "unit"],
         typer.Option(metavar="WAY", help="What LOG is split by: impression (hash), time, query or unit."),
     ] = "hash",
-    no_compare: Annotated[
-        bool, typer.Option("--no-compare", help="Do not fit the other methods for comparison.")
+    compare: Annotated[
+        bool, typer.Option("--compare/--no-compare", help="Also learn by every other method, for comparison.")
     ] = False,
     seed: Annotated[
         int,
@@ -83,15 +88,19 @@ def fit(
             min=0, max=options.LARGEST_SEED, metavar="N", help="Seed of the weights and the order of queries."
         ),
     ] = DEFAULTS.training.seed,
-    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Most epochs.")] = DEFAULTS.training.epochs,
-    learning_rate: Annotated[float, typer.Option(help="Learning rate of Adam.")] = DEFAULTS.training.learning_rate,
+    epochs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Most epochs; mlp and linear only.")
+    ] = DEFAULTS.training.epochs,
+    learning_rate: Annotated[
+        float, typer.Option(help="Learning rate of Adam; mlp and linear only.")
+    ] = DEFAULTS.training.learning_rate,
 ) -> None:
     """Learn a ranking policy from a click log.
 
-    Maximises a lower bound on the clicks per interaction, so that the policy
-    departs from the one that made the log only where the log supports it. Learns
-    from the part [bold]train[/bold], stops early by the part [bold]validation[/bold], and does not
-    touch the part [bold]certify[/bold].
+    Begins with the current ranker (its scores, or a model of what it showed), and
+    departs from it as far as the clicks support, choosing by what
+    [cyan]saferank certify[/cyan] is foreseen to prove. Learns from the parts [bold]train[/bold] and
+    [bold]validation[/bold], and does not touch the part [bold]certify[/bold].
 
     MODEL is a folder: weights, feature schema, manifest. It appears when it is
     complete.
@@ -116,7 +125,7 @@ def fit(
         scaling=scaling,
         missing=_missing(missing),
         without_features=on_bad_rows,
-        baselines=not no_compare,
+        baselines=compare,
         epochs=epochs,
         learning_rate=learning_rate,
         seed=seed,
@@ -160,15 +169,15 @@ def _missing(text: str) -> float | Literal["error"]:
 
 
 def _steps(steps: dict[str, Step]) -> Table:
-    """Return the progress of training, one row per method; the naive objective does not estimate clicks."""
-    columns = ("method", "epoch", "estimate", "risk", "bound", "logging policy")
+    """Return the progress of training, one row per method; not every objective is an estimate of clicks."""
+    columns = ("method", "epochs or trees", "estimate", "risk", "bound", "logging policy")
     table = number_table("Training", columns, left=["method"])
     for method, step in steps.items():
         epoch, bound = step.epoch, step.epoch.estimate - step.epoch.risk
         values = [f"{value:.4f}" for value in (epoch.estimate, epoch.risk, bound)]
         compared = f"{step.click_rate:.4f} ({bound - step.click_rate:+.4f})"
-        cells = ["", "", "", ""] if method == "naive" else [*values, compared]
-        table.add_row(method, str(epoch.epoch), *cells)
+        estimates = method in ESTIMATES and isfinite(bound)
+        table.add_row(method, str(epoch.epoch), *([*values, compared] if estimates else ["", "", "", ""]))
     return table
 
 
@@ -184,19 +193,37 @@ def _table(comparison: tuple[ComparedPolicy, ...], method: str, delta: float) ->
 def _words(ranker: SafeRanker, out: Path, method: str) -> str:
     from saferank.features.schema import listed
 
-    logging = ranker.comparison[0]
-    learned = next(row for row in ranker.comparison if row.name == method)
-    change = learned.estimate / logging.estimate - 1
+    schema, manifest = ranker.policy.schema, ranker.policy.manifest
+    logging, *learned = ranker.comparison
+    mine = next(row for row in learned if row.name == method)
+    best = max(learned, key=lambda row: row.estimate)
     lines = []
     if ranker.left_out:
         lines.append(f"{ranker.left_out:,} shown pairs without features were left out.")
     if ranker.examination is None:
         curve = ", ".join(f"{value:.3g}" for value in ranker.policy.examination)
         lines.append(f"Examination, estimated from the log: {curve}.")
-    lines.append(f"Features: {listed(ranker.policy.schema.names, 3)}.")
-    lines.append(f"{out}: {method}, estimated at {change:+.1%} clicks relative to the logging policy.")
-    if change < 0:
-        lines.append("That is fewer clicks: do not use it. Train longer (--epochs), or log more.")
-    lines.append("These clicks were used to choose among policies: the table is not a certificate.")
-    lines.append("The held-out part 'certify' was not touched.")
+    needs = "" if schema.base is None else f", and {schema.base}, the scores that it corrects"
+    lines.append(f"Features: {listed(schema.names, 3)}{needs}.")
+    lines.append(f"{out}: {_chosen(manifest, method, logging.estimate)}")
+    change = mine.estimate / logging.estimate - 1
+    lines.append(f"Estimated from the clicks on what the log shows: {change:+.1%} relative to the current ranker.")
+    if best.estimate - mine.estimate > CLEARLY * logging.estimate:
+        lines.append(
+            f"Method {best.name} is estimated {best.estimate / mine.estimate - 1:.1%} higher: try it (--method)."
+        )
+    lines.append("The same clicks chose the policy, so this is not a certificate. The held-out part was not touched:")
+    lines.append("`saferank certify` decides on it.")
     return "\n".join(lines)
+
+
+def _chosen(manifest: dict[str, Any], method: str, click_rate: float) -> str:
+    """Return what was learned, and what a verdict on it is foreseen to find."""
+    training = manifest["training"]
+    foreseen = training.get("chosen")
+    if foreseen is None:
+        if method in ("auto", "correction"):
+            return "the clicks do not support any departure from the current ranker yet: this is a model of it."
+        return f"{method}."
+    gain, chance = foreseen["gain"] / click_rate, foreseen["chance"]
+    return f"{foreseen['name']}. Foreseen: {gain:+.1%} clicks; chance that certify can prove it: {chance:.0%}."

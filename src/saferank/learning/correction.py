@@ -128,7 +128,7 @@ def correct(scorer: Trees, evidence: Evidence, *, by_gain: bool = False) -> FitR
         if step > 1 and step * spread > FLAT:
             break
         scores = (start + step * slopes.correction * held_out).astype(np.float32)
-        path[step] = evidence.foresight.of(f"correction, {step:g} of it", scores)
+        path[step] = evidence.foresight.of(f"correction, step {step:g}", scores)
     best = max(path, key=lambda step: path[step].gain if by_gain else path[step].worth, default=0.0)
     taken = best if best and path[best].gain > 0 else 0.0
     step = taken * slopes.correction
