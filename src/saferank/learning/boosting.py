@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from saferank.engine.forest import Forest
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.types.ranking_data import RankingData
-from saferank.learning.lightgbm_trees import ALWAYS, forest_of, threads_for
+from saferank.learning.lightgbm_trees import ALWAYS, can_split, forest_of, threads_for
 from saferank.learning.training_loop import Epoch, FitResult
 from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
@@ -49,6 +49,9 @@ def boost(
     """
     import lightgbm
 
+    read = data.features[:, : scorer.read]
+    if not can_split(read):
+        return FitResult(0, ())
     starts = [score(scorer, part.features) for part in (data, validation[0])]
     judge = validation[1]
     history: list[Epoch] = []
@@ -67,12 +70,12 @@ def boost(
             progress(history[-1])
         return "value", found, True
 
-    table = lightgbm.Dataset(data.features[:, : scorer.read], np.zeros(data.documents), params=PARAMETERS)
+    table = lightgbm.Dataset(read, np.zeros(data.documents), params=PARAMETERS)
     held_out = table.create_valid(validation[0].features[:, : scorer.read], np.zeros(validation[0].documents))
     at_start = value(np.zeros(validation[0].documents), held_out)[1]
     history.clear()
     booster = lightgbm.train(
-        PARAMETERS | {"objective": newton, "seed": seed} | threads_for(*data.features.shape),
+        PARAMETERS | {"objective": newton, "seed": seed} | threads_for(*read.shape),
         table,
         most_trees,
         valid_sets=[held_out],

@@ -26,6 +26,11 @@ def threads_for(rows: int, features: int) -> dict[str, int]:
     return {"num_threads": thread_count() if rows * features >= MANY else 1}
 
 
+def can_split(features: NDArray[np.float32]) -> bool:
+    """Whether any feature has two values. LightGBM stops with an error if none has."""
+    return any(bool((column != column[0]).any()) for column in features.T) if len(features) else False
+
+
 def forest_of(booster: lightgbm.Booster, trees: int | None = None) -> Forest:
     """Return the first so many trees of a booster. Features must be finite and not categorical, as they are here.
 
