@@ -76,10 +76,22 @@ class BadRows:
         return f"\n  {how_many(self.rows, 'row')} {self.kind.what}{within}, such as{examples}"
 
 
-# Expressions on single rows.
+def wrong_rows(log: ir.Table) -> dict[str, ir.BooleanValue]:
+    """Return whether a row is bad in each of the ways that the row itself shows."""
+    position, click = log["position"], log["click"]
+    not_shown = position.isnull() & ibis.coalesce(click > 0, False)
+    wrong = {
+        "null query_id": log["query_id"].isnull(),
+        "null document_id": log["document_id"].isnull(),
+        "bad position": _not_whole(position) | ibis.coalesce(position < 1, False),
+        "bad click": _not_whole(click) | ibis.coalesce(click < 0, False),
+    }
+    wrong = {kind: bad & ~not_shown for kind, bad in wrong.items()} | {"click on what was not shown": not_shown}
+    named = log["impression_id"].notnull()
+    return {kind: bad & named for kind, bad in wrong.items()} | {"null impression_id": ~named}
 
 
-def not_whole(value: ir.Value) -> ir.BooleanValue:
+def _not_whole(value: ir.Value) -> ir.BooleanValue:
     """Whether a number is missing, not finite, has decimals or is beyond what is counted."""
     if value.type().is_integer():
         return value.isnull()
@@ -88,46 +100,22 @@ def not_whole(value: ir.Value) -> ir.BooleanValue:
     return ibis.ifelse(wild, True, exact != exact.floor())  # engines round to whole numbers, and NaN is none
 
 
-def not_shown(log: ir.Table) -> ir.BooleanValue:
-    """Whether a row is a click on what was not shown."""
-    return log["position"].isnull() & ibis.coalesce(log["click"] > 0, False)
-
-
-def bad_position(log: ir.Table) -> ir.BooleanValue:
-    """Whether a row has no valid position, and is not a click on what was not shown."""
-    below = ibis.coalesce(log["position"] < 1, False)
-    return (not_whole(log["position"]) | below) & ~not_shown(log)
-
-
-def bad_click(log: ir.Table) -> ir.BooleanValue:
-    """Whether a row's click is neither 0 nor 1 nor a count."""
-    return not_whole(log["click"]) | ibis.coalesce(log["click"] < 0, False)
-
-
-# The rows of each kind.
+def _usable(log: ir.Table) -> ir.Table:
+    """Return the rows of something shown in some impression."""
+    wrong = wrong_rows(log)
+    return log.filter(~wrong["null impression_id"] & ~wrong["click on what was not shown"])
 
 
 def offending_rows(kind: str, log: ir.Table) -> ir.Table:
     """Return the rows of a log that are bad in this way."""
-    if kind == "null impression_id":
-        return log.filter(log["impression_id"].isnull())
-    log = log.filter(log["impression_id"].notnull())
-    if kind == "click on what was not shown":
-        return log.filter(not_shown(log))
-    log = log.filter(~not_shown(log))
-    if kind in ("null query_id", "null document_id"):
-        return log.filter(log[kind.removeprefix("null ")].isnull())
-    if kind == "null timestamp":
-        dated = log.group_by("impression_id").aggregate(first=log["timestamp"].min())
-        return log.semi_join(dated.filter(dated["first"].isnull()), "impression_id")
-    if kind == "bad position":
-        return log.filter(bad_position(log))
-    if kind == "bad click":
-        return log.filter(bad_click(log))
-    if kind == "two queries":
-        queries = log.group_by("impression_id").aggregate(queries=log["query_id"].nunique())
-        return log.semi_join(queries.filter(queries["queries"] > 1), "impression_id")
-    key = kind.removeprefix("repeated ") + ("_id" if kind.endswith("document") else "")
+    if kind in (wrong := wrong_rows(log)):
+        return log.filter(wrong[kind])
+    log = _usable(log)
+    if kind in ("null timestamp", "two queries"):
+        bad = log["timestamp"].min().isnull() if kind == "null timestamp" else log["query_id"].nunique() > 1
+        impressions = log.group_by("impression_id").aggregate(bad=bad)
+        return log.semi_join(impressions.filter(impressions["bad"]), "impression_id")
+    key = {"repeated position": "position", "repeated document": "document_id"}[kind]
     return log.semi_join(_repeated(log, key), ["impression_id", key])
 
 
@@ -158,7 +146,7 @@ def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
 
 def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
     """Return the log without the impressions, or single rows, that were found to be bad."""
-    kept = log.filter(log["impression_id"].notnull() & ~not_shown(log))
+    kept = _usable(log)
     whole = [offending_rows(bad.kind.name, log) for bad in found if not bad.kind.row_only]
     if whole:
         ids = pa.concat_tables([fetch(rows.select("impression_id").distinct()) for rows in whole])
