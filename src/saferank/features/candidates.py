@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.engine.ragged import query_of_document
 from saferank.engine.types.ranking_data import RankingData
-from saferank.features.columns import numbered, repeated_pair
 from saferank.features.tables import CSV, PairTables
 from saferank.files.table_files import table_files
 
@@ -41,59 +39,33 @@ def read_candidates(
     `numbers` must be. A missing value is NaN. A query whose rows are not adjacent is an error, and so is a document
     that appears twice in its query. Besides a block, only the ids of the queries that have passed are kept.
     """
+    files = candidate_files(path)
     reader = PairTables(
-        candidate_files(path),
-        query=query,
-        document=document,
-        numeric=numbers,
-        ignore=ignore,
-        same_columns=True,
-        rows=rows,
+        files, query=query, document=document, numeric=numbers, ignore=ignore, same_columns=True, rows=rows
     )
     passed, seen = 0, set[str]()
 
     def block(table: pa.Table, starts: NDArray[np.int64]) -> RankingData:
         """Return these rows, which are whole queries that begin at `starts`."""
         nonlocal passed
-        query_ids = table[query].take(pa.array(starts)).to_pylist()
-        for start, query_id in zip(starts.tolist(), query_ids, strict=True):
+        for start, query_id in zip(starts.tolist(), table[query].take(pa.array(starts)).to_pylist(), strict=True):
             if query_id in seen:
                 message = f"query {query_id} appears again after other queries; keep the rows of a query together."
                 raise reader.error(message, passed + start)
             seen.add(query_id)
-        offsets = np.append(starts, len(table))
-        document_code, document_ids = numbered(table[document])
-        if (row := repeated_pair(query_of_document(offsets), document_code)) is not None:
-            pair = f"query {table[query][row]}, document {table[document][row]}"
-            raise reader.error(f"{pair} appears twice; keep one row of each pair.", passed + row)
+        data = reader.grouped(table, str(path), passed)
         passed += len(table)
-        features = np.empty((len(table), len(reader.names or ())), np.float32)
-        for place in range(features.shape[1]):
-            features[:, place] = table.column(place + 2).to_numpy()
-        return RankingData(
-            features=features,
-            offsets=offsets,
-            query_ids=np.array(query_ids, np.str_),
-            document_ids=document_ids[document_code],
-            feature_names=reader.names,
-            source=str(path),
-            check_finite=False,
-        )
+        return data
 
     pending: pa.Table | None = None
     for table in reader:
         pending = table if pending is None else pa.concat_tables([pending, table])
-        starts = _run_starts(pending[query])
+        ids = pending[query].combine_chunks()
+        changes = pc.not_equal(ids.slice(1), ids.slice(0, len(ids) - 1)).to_numpy(zero_copy_only=False)
+        starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
         if len(starts) > 1:  # the last query may continue in the next table
             yield block(pending.slice(0, starts[-1]), starts[:-1])
             pending = pending.slice(starts[-1])
     if pending is None:
         raise DataError("has no row; there is nothing to rank.", file=path)
     yield block(pending, np.zeros(1, np.int64))
-
-
-def _run_starts(values: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return where a run of equal values begins."""
-    flat = values.combine_chunks()
-    changes = pc.not_equal(flat.slice(1), flat.slice(0, len(flat) - 1)).to_numpy(zero_copy_only=False)
-    return np.concatenate([[0], np.flatnonzero(changes) + 1])

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-import numpy as np
 import pyarrow as pa
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
-from saferank.features.columns import numbered, repeated_pair
 from saferank.features.tables import PairTables
 from saferank.files.table_files import table_files
 
@@ -45,27 +42,8 @@ def read_features(
         infinite=False,
     )
     tables = list(reader)
-    names = reader.names or ()
-    if not names:
+    if not reader.names:
         raise DataError("has no column of numbers to use as a feature.", file=reader.files[0])
     if not tables:
         raise DataError("has no row; there is nothing to read.", file=path)
-    table = pa.concat_tables(tables)
-    query_code, query_ids = numbered(table.column(0))
-    document_code, document_ids = numbered(table.column(1))
-    if (row := repeated_pair(query_code, document_code)) is not None:
-        pair = f"query {query_ids[query_code[row]]}, document {document_ids[document_code[row]]}"
-        raise reader.error(f"{pair} appears twice; keep one row of each pair.", row)
-    order = np.argsort(query_code, kind="stable")
-    features = np.empty((len(order), len(names)), np.float32)
-    for place in range(len(names)):
-        features[:, place] = table.column(place + 2).to_numpy()[order]
-    return RankingData(
-        features=features,
-        offsets=offsets_of(np.bincount(query_code)),
-        query_ids=query_ids,
-        document_ids=document_ids[document_code[order]],
-        feature_names=names,
-        source=str(path),
-        check_finite=False,  # checked by the reader, which knows the file and the row
-    )
+    return reader.grouped(pa.concat_tables(tables), str(path))

@@ -6,12 +6,16 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.features.columns import check_columns, ids, is_numeric, numbers
+from saferank.engine.ragged import offsets_of
+from saferank.engine.types.ranking_data import RankingData
+from saferank.features.columns import ids, is_numeric, numbers
 
 CSV = (".csv", ".csv.gz")
 
@@ -67,6 +71,29 @@ class PairTables:
         place = bisect_right(self.starts, row) - 1
         return DataError(message, file=self.files[place], row=row - self.starts[place])
 
+    def grouped(self, table: pa.Table, source: str, first_row: int = 0) -> RankingData:
+        """Return these rows with those of a query together, in the order in which queries and rows first appear."""
+        (query, query_ids), (document, document_ids) = _numbered(table.column(0)), _numbered(table.column(1))
+        pairs = query * len(document_ids) + document
+        by_pair, order = np.argsort(pairs, kind="stable"), np.argsort(query, kind="stable")
+        again = by_pair[1:][pairs[by_pair[1:]] == pairs[by_pair[:-1]]]
+        if len(again):
+            row = int(again.min())
+            pair = f"query {query_ids[query[row]]}, document {document_ids[document[row]]}"
+            raise self.error(f"{pair} appears twice; keep one row of each pair.", first_row + row)
+        features = np.empty((len(order), table.num_columns - 2), np.float32)
+        for place in range(features.shape[1]):
+            features[:, place] = table.column(place + 2).to_numpy()[order]
+        return RankingData(
+            features=features,
+            offsets=offsets_of(np.bincount(query)),
+            query_ids=query_ids,
+            document_ids=document_ids[document[order]],
+            feature_names=self.names,
+            source=source,
+            check_finite=False,  # as far as they must be, they were checked with the file and the row at hand
+        )
+
     def _parquet(self, file: Path) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(file, pre_buffer=False) as reader:  # what it buffers ahead, Arrow keeps to the end
             yield from reader.iter_batches(batch_size=self.rows, columns=self._chosen(reader.schema_arrow, file))
@@ -83,8 +110,14 @@ class PairTables:
         """Return the columns to read of a file with this schema."""
         others = {self.query, self.document, *self.ignore}
         found = tuple(field.name for field in schema if field.name not in others and is_numeric(field.type))
-        present = {*self.numeric} & {*schema.names}
-        check_columns(schema, (self.query, self.document, *(self.names or ())), (*(self.names or ()), *present), file)
+        for name in (self.query, self.document, *(self.names or ())):
+            if name not in schema.names:
+                there = ", ".join(schema.names)
+                raise DataError(f"there is no such column; there are {there}.", file=file, column=name)
+        for name in (*(self.names or ()), *(self.numeric & {*schema.names})):
+            if not is_numeric(kind := schema.field(name).type):
+                message = f"holds {kind}, but must hold numbers; convert or leave it out."
+                raise DataError(message, file=file, column=name)
         if self.names is None:
             self.names = found
         elif self.same_columns and (more := [name for name in found if name not in self.names]):
@@ -101,6 +134,13 @@ class PairTables:
         return pa.table(columns, names=[self.query, self.document, *(self.names or ())])
 
 
+def _numbered(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+    """Number the distinct values in order of first appearance; return each row's number, and the values."""
+    encoded = column.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, np.array(encoded.dictionary.to_pylist(), np.str_)
+
+
 def _refuse_text(file: Path, names: set[str]) -> None:
     """Raise for the first row of a CSV file with a text in a column of numbers: Arrow does not say which it is."""
     options = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
@@ -109,15 +149,9 @@ def _refuse_text(file: Path, names: set[str]) -> None:
         for batch in reader:
             for name in names & set(batch.schema.names):
                 for row, text in enumerate(batch[name].to_pylist(), first_row):
-                    if text is not None and not _reads_as_number(text):
+                    try:
+                        float(text or 0)
+                    except ValueError:
                         message = f"got '{text}', but must hold numbers; correct it, or leave the row out."
-                        raise DataError(message, file=file, row=row, column=name)
+                        raise DataError(message, file=file, row=row, column=name) from None
             first_row += batch.num_rows
-
-
-def _reads_as_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
