@@ -161,7 +161,7 @@ def _count(
         if "unit" in interactions.columns:
             alone = fetch_row(log_queries.without_unit(interactions))["impressions"]
         tell("Counting sets of clicks")
-        tables["patterns"] = result_tables.pattern_table(fetch(log_queries.pattern_counts(interactions)))
+        tables["patterns"] = result_tables.conformed(fetch(log_queries.pattern_counts(interactions)), "patterns")
         tell("Counting what was shown and clicked")
         tables["shown_counts"] = result_tables.shown_table(fetch(log_queries.shown_counts(table, interactions, cutoff)))
         tell("Drawing a sample of impressions")

@@ -24,9 +24,8 @@ def interactions_of(
     """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
 
     There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column;
-    `rewards` are in the order of `clicked`, and null without a click.
-    `counted` is false if the impression shows nothing within the cutoff. For `bad` and `suspect` see
-    `impression_checks`. `last` is the largest position of the log.
+    `rewards` are in the order of `clicked`, and null without a click. `counted` is false if the impression shows
+    nothing within the cutoff. For `bad` and `suspect` see `impression_checks`. `last` is the log's largest position.
     """
     within = log["click"] > 0
     metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
@@ -89,8 +88,9 @@ def shown_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table
     rows = rows.mutate(position=rows["position"].cast("int32"))
     counts = {}
     for part in range(len(PARTS)):
-        counts[f"shown_{part}"] = rows.count(where=rows["part"] == part)
-        counts[f"clicked_{part}"] = rows.count(where=(rows["part"] == part) & (rows["click"] > 0))
+        within = rows["part"] == part
+        counts[f"shown_{part}"] = rows.count(where=within)
+        counts[f"clicked_{part}"] = rows.count(where=within & (rows["click"] > 0))
     keys = (*period, "query_id", "document_id", "position")
     return rows.group_by(*keys).aggregate(**counts).order_by(*keys)
 
@@ -108,15 +108,9 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
         drawn = drawn.order_by("digest").limit(SAMPLED)
     kept = [name for name in ("part", "period", "unit") if name in drawn.columns]
     shown = log.filter(log["position"] <= cutoff)
-    shown = shown.select(
-        "impression_id",
-        "query_id",
-        "document_id",
-        position=shown["position"].cast("int32"),
-        click=(shown["click"] > 0).cast("int8"),
-    )
-    rows = shown.join(drawn.select("impression_id", *kept), "impression_id")
-    return rows.order_by("impression_id", "position")
+    click, position = (shown["click"] > 0).cast("int8"), shown["position"].cast("int32")
+    shown = shown.select("impression_id", "query_id", "document_id", position=position, click=click)
+    return shown.join(drawn.select("impression_id", *kept), "impression_id").order_by("impression_id", "position")
 
 
 def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:

@@ -61,17 +61,14 @@ def periods_of(first: Any, last: Any) -> Periods:
     more of those, else the whole log. With more than 400 days, each period is as many whole days as needed.
     """
     if isinstance(first, datetime):
+        numbers = [(moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() for moment in (first, last)]
         per_second = 1
-        low, high = (
-            math.floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-            for moment in (first, last)
-        )
     elif math.isfinite(first) and math.isfinite(last):
-        largest = max(abs(first), abs(last))
-        per_second = next(unit for most, unit in _PER_SECOND if largest <= most)
-        low, high = math.floor(first / per_second), math.floor(last / per_second)
+        numbers = [first, last]
+        per_second = next(unit for most, unit in _PER_SECOND if max(abs(first), abs(last)) <= most)
     else:
         return Periods(first, last, 0, DAY, 1)
+    low, high = (math.floor(number / per_second) for number in numbers)
     for length in (DAY, HOUR):
         begin = low // length * length
         count = (high - begin) // length + 1

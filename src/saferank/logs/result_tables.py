@@ -21,16 +21,12 @@ def shown_table(wide: pa.Table) -> pa.Table:
     def rows(place: int) -> pa.Table:
         shown, clicked = wide[f"shown_{place}"], wide[f"clicked_{place}"]
         part = pa.repeat(pa.scalar(PARTS[place]), len(wide))
-        table = pa.table({**keys, "part": part, "shown": shown, "clicked": clicked})
-        return _conformed(table, "shown_counts").filter(pc.greater(shown, 0))
+        return conformed(pa.table({**keys, "part": part, "shown": shown, "clicked": clicked}), "shown_counts").filter(
+            pc.greater(shown, 0)
+        )
 
     with ThreadPoolExecutor() as threads:
         return pa.concat_tables(threads.map(rows, range(len(PARTS))))
-
-
-def pattern_table(counts: pa.Table) -> pa.Table:
-    """Return the result of `pattern_counts` as the table `patterns`."""
-    return _conformed(_with_parts(counts), "patterns")
 
 
 def sample_table(rows: pa.Table) -> pa.Table:
@@ -38,7 +34,7 @@ def sample_table(rows: pa.Table) -> pa.Table:
     ids = rows["impression_id"]
     first = pc.not_equal(ids[1:], ids[:-1]).to_numpy()
     number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)[: len(rows)]
-    return _conformed(_with_parts(rows).append_column("impression", pa.array(number)), "sample")
+    return conformed(rows.append_column("impression", pa.array(number)), "sample")
 
 
 def ranking_table(counts: pa.Table) -> pa.Table:
@@ -52,25 +48,23 @@ def ranking_table(counts: pa.Table) -> pa.Table:
     documents = pc.utf8_slice_codeunits(flat, POSITION_DIGITS).take(pa.array(place, mask=place < 0))
     rankings = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), documents)
     at = counts.column_names.index("ranking")
-    return _conformed(_with_parts(counts.set_column(at, "ranking", rankings)), "rankings")
+    return conformed(counts.set_column(at, "ranking", rankings), "rankings")
 
 
-def _with_parts(found: pa.Table) -> pa.Table:
-    """Return names of parts for their numbers, and our name for the query of an impression."""
-    named = pc.take(pa.array(PARTS), found["part"])
-    return found.set_column(found.column_names.index("part"), "part", named).rename_columns(
-        ["query_id" if name == "query" else name for name in found.column_names]
-    )
+def conformed(found: pa.Table, name: str) -> pa.Table:
+    """Return what a query found as this table of an aggregated log.
 
-
-def _conformed(found: pa.Table, name: str) -> pa.Table:
-    """Return the columns of this table of an aggregated log; without one, the period is 0 and others are null."""
+    Parts have names in place of numbers. Without such a column, the period is 0 and others are null.
+    """
+    found = found.rename_columns(["query_id" if column == "query" else column for column in found.column_names])
 
     def column(field: pa.Field) -> pa.ChunkedArray | pa.Array:
         if field.name not in found.column_names:
-            nothing = pa.scalar(0 if field.name == "period" else None, field.type)
-            return pa.repeat(nothing, len(found))
-        values = found[field.name].cast(field.type)
+            return pa.repeat(pa.scalar(0 if field.name == "period" else None, field.type), len(found))
+        values = found[field.name]
+        if field.name == "part" and pa.types.is_integer(values.type):
+            return pc.take(pa.array(PARTS), values)
+        values = values.cast(field.type)
         return pc.coalesce(values, pa.scalar([], field.type)) if field.name == "rewards" else values
 
     return pa.table([column(field) for field in SCHEMAS[name]], schema=SCHEMAS[name])

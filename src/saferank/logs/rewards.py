@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import ibis
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.logs.layouts import IDS
 from saferank.logs.source import fetch
 
 if TYPE_CHECKING:
@@ -32,19 +33,13 @@ def check_rewards(log: ClickLog) -> None:
     """Raise for a click on a shown document whose reward is missing, negative or above the stated maximum."""
     if log.reward is None or log.reward_most is None:
         return
-    rows = log.table
-    reward = rows["reward"]
+    rows, reward = log.table, log.table["reward"]
     wrong = reward.isnull() | reward.isnan() | (reward < 0) | (reward > log.reward_most)
     clicked = ibis.coalesce(rows["click"] > 0, False) & rows["position"].notnull()
     bad = rows.filter(clicked & ibis.coalesce(wrong, True))
-    ids = ("impression_id", "query_id", "document_id")
-    found = fetch(bad.order_by(*ids).limit(1).select(*ids, "reward")).to_pylist()
-    for row in found:
+    for row in fetch(bad.order_by(*IDS).limit(1).select(*IDS, "reward")).to_pylist():
         value = "no value" if row["reward"] is None else row["reward"]
-        where = ", ".join(f"{name} {row[name]}" for name in ids)
-        raise DataError(
-            f"got {value} for {where}, but the reward of a click must be from 0 to {log.reward_most:g}; correct it, "
-            "or state another maximum with --reward-most.",
-            file=log.source.name,
-            column=log.reward,
-        )
+        where = ", ".join(f"{name} {row[name]}" for name in IDS)
+        message = f"got {value} for {where}, but the reward of a click must be from 0 to {log.reward_most:g}"
+        remedy = "correct it, or state another maximum with --reward-most."
+        raise DataError(f"{message}; {remedy}", file=log.source.name, column=log.reward)
