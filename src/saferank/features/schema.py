@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,7 @@ class FeatureSchema:
         object.__setattr__(self, "names", tuple(self.names))
         if not self.names:
             raise UsageError("a policy needs at least one feature.")
-        twice = [name for place, name in enumerate(self.names) if name in self.names[:place]]
-        if twice:
+        if twice := [name for place, name in enumerate(self.names) if name in self.names[:place]]:
             raise UsageError(f"feature '{twice[0]}' is named twice; name each one once.")
         if self.scaling not in get_args(Scaling):
             raise UsageError(f"scaling '{self.scaling}' is unknown; choose {' or '.join(get_args(Scaling))}.")
@@ -67,11 +66,11 @@ class FeatureSchema:
         return prepared.scaled_per_query() if self.scaling == "per-query" else prepared
 
     def _columns(self, data: RankingData, ignore: Collection[str]) -> slice | list[int]:
-        found = data.feature_names
-        if found is None:
-            if data.features.shape[1] != len(self.names):
-                message = f"has {data.features.shape[1]} features, but the policy reads {len(self.names)}: "
-                raise DataError(f"{message}{listed(self.names)}.", file=data.source)
+        found, width = data.feature_names, data.features.shape[1]
+        if found is None and width != len(self.names):
+            message = f"has {width} features, but the policy reads {len(self.names)}: {listed(self.names)}."
+            raise DataError(message, file=data.source)
+        if found is None or found == self.names:
             return slice(None)
         for name in self.names:
             if name not in found:
@@ -81,8 +80,7 @@ class FeatureSchema:
             if name not in self.names and name not in ignore:
                 message = "the policy does not know this feature; leave the column out, or ignore it (--ignore)."
                 raise DataError(message, file=data.source, column=name)
-        place = {name: column for column, name in enumerate(found)}
-        return slice(None) if found == self.names else [place[name] for name in self.names]
+        return [found.index(name) for name in self.names]
 
     def _filled(self, data: RankingData, features: NDArray[np.float32]) -> NDArray[np.float32]:
         fill = None if self.missing == "error" else np.float32(self.missing)
@@ -95,18 +93,13 @@ class FeatureSchema:
             wrong = bad if fill is None else np.isinf(block)
             if wrong.any():
                 row, column = (int(index) for index in np.argwhere(wrong)[0])
-                self._refuse(data, start + row, column, float(block[row, column]))
+                value = float(block[row, column])
+                message = f"got {value}; {FILL if math.isnan(value) else 'must be finite'}."
+                raise value_error(data, start + row, self.names[column], message)
             if out is features:
                 out = features.copy()
             out[start : start + BLOCK][bad] = fill
         return out
-
-    def _refuse(self, data: RankingData, row: int, column: int, value: float) -> NoReturn:
-        remedy = FILL if math.isnan(value) else "must be finite"
-        if data.query_ids is not None and data.document_ids is not None:  # in a stream, ids say more than the row
-            ids = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
-            raise DataError(f"{ids}: got {value}; {remedy}.", file=data.source, column=self.names[column])
-        raise DataError(f"got {value}; {remedy}.", file=data.source, row=row, column=self.names[column])
 
     def as_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -129,3 +122,11 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """Return the names in a row, the first few if there are many."""
     more = f", ... ({len(names)} in all)" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def value_error(data: RankingData, row: int, column: str, message: str) -> DataError:
+    """Return the error for a value of a document: with its ids where there are any, which say more than its row."""
+    if data.query_ids is None or data.document_ids is None:
+        return DataError(message, file=data.source, row=row, column=column)
+    pair = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
+    return DataError(f"{pair}: {message}", file=data.source, column=column)

@@ -90,19 +90,13 @@ class _Extent:
     """The size of a log, and how many of its rows are bad by themselves."""
 
     rows: int
-    last_position: int
-    """The largest that is shown."""
-    below: int
-    clicks_below: int
-    """Rows, and those with a click, below the cutoff."""
-    repeated_clicks: int
-    """Rows with more than one click."""
-    undated: int
-    """Rows without a timestamp, in a log that has some."""
-    periods: Periods | None
-    """Of a log with timestamps."""
-    bad: tuple[str, ...]
-    """Kinds of bad rows that there are."""
+    last_position: int  # the largest that is shown
+    below: int  # rows below the cutoff
+    clicks_below: int  # and those of them with a click
+    repeated_clicks: int  # rows with more than one click
+    undated: int  # rows without a timestamp, in a log that has some
+    periods: Periods | None  # of a log with timestamps
+    bad: tuple[str, ...]  # kinds of bad rows that there are
 
 
 def _extent(log: ir.Table, cutoff: int | None, split: Split) -> _Extent:

@@ -19,7 +19,6 @@ import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.parquet as pq
-import sqlglot.expressions as sge
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.files.table_files import table_files
@@ -102,9 +101,7 @@ def run_once(expression: ir.Table) -> Iterator[ir.Table]:
         with quietly():
             yield connection.create_table(name, expression, temp=True)
     finally:
-        table = sge.to_identifier(name, quoted=True)  # Ibis's `drop_table` knows only the older way to say it
-        named = {"tables": [table]} if "tables" in sge.Drop.arg_types else {"this": table}
-        connection.raw_sql(sge.Drop(kind="TABLE", exists=True, **named))
+        connection.raw_sql(f'DROP TABLE IF EXISTS "{name}"')
 
 
 def _csv_error(error: Exception) -> DataError | None:
