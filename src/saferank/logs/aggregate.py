@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from saferank import __version__
 from saferank.engine.errors import DataError, UsageError
-from saferank.logs import log_queries, result_tables
+from saferank.logs import log_queries
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.click_log import ClickLog
 from saferank.logs.periods import DAY, Periods, periods_of
@@ -155,16 +155,16 @@ def _count(
         if "unit" in interactions.columns:
             alone = fetch_row(log_queries.without_unit(interactions))["impressions"]
         tell("Counting sets of clicks")
-        tables["patterns"] = result_tables.conformed(fetch(log_queries.pattern_counts(interactions)), "patterns")
+        tables["patterns"] = log_queries.conformed(fetch(log_queries.pattern_counts(interactions)), "patterns")
         tell("Counting what was shown and clicked")
-        tables["shown_counts"] = result_tables.shown_table(fetch(log_queries.shown_counts(table, interactions, cutoff)))
+        tables["shown_counts"] = log_queries.shown_table(fetch(log_queries.shown_counts(table, interactions, cutoff)))
         tell("Drawing a sample of impressions")
         sampled = log_queries.sampled_rows(table, interactions, cutoff, impressions=found["impressions"])
-        tables["sample"] = result_tables.sample_table(fetch(sampled))
+        tables["sample"] = log_queries.sample_table(fetch(sampled))
         if rankings:
             tell("Counting rankings")
             counts = log_queries.ranking_counts(table, interactions, cutoff)
-            tables["rankings"] = result_tables.ranking_table(fetch(counts))
+            tables["rankings"] = log_queries.ranking_table(fetch(counts))
     moments = [] if extent.periods is None else extent.periods.describe()
     manifest = {
         "saferank": __version__,

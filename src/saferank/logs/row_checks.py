@@ -13,12 +13,12 @@ import pyarrow as pa
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.layouts import LONG
 from saferank.logs.source import fetch, fetch_row
 
 EXAMPLES = 3
 """How many offending rows a message shows."""
 _LARGEST = 2.0**31
-SHOWN_IN_EXAMPLES = ("impression_id", "query_id", "document_id", "position", "click")
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,12 @@ class BadRows:
 
     def describe(self) -> str:
         """Return what was found, with the first rows."""
-        examples = "".join(f"\n    {_describe(row)}" for row in self.examples)
         within = "" if self.kind.name == "null impression_id" else f" (in {how_many(self.impressions, 'impression')})"
-        return f"\n  {how_many(self.rows, 'row')} {self.kind.what}{within}, such as{examples}"
+        lines = [f"\n  {how_many(self.rows, 'row')} {self.kind.what}{within}, such as"]
+        for row in self.examples:
+            values = (f"{name} {'null' if value is None else value}" for name, value in row.items())
+            lines.append(f"\n    {', '.join(values)}")
+        return "".join(lines)
 
 
 def wrong_rows(log: ir.Table) -> dict[str, ir.BooleanValue]:
@@ -113,8 +116,7 @@ def offending_rows(kind: str, log: ir.Table) -> ir.Table:
     log = _usable(log)
     if kind in ("null timestamp", "two queries"):
         bad = log["timestamp"].min().isnull() if kind == "null timestamp" else log["query_id"].nunique() > 1
-        impressions = log.group_by("impression_id").aggregate(bad=bad)
-        return log.semi_join(impressions.filter(impressions["bad"]), "impression_id")
+        return log.semi_join(log.group_by("impression_id").having(bad).aggregate(), "impression_id")
     key = {"repeated position": "position", "repeated document": "document_id"}[kind]
     return log.semi_join(_repeated(log, key), ["impression_id", key])
 
@@ -127,8 +129,8 @@ def has_repeated_document(log: ir.Table, suspects: ir.Table) -> bool:
 
 def _repeated(log: ir.Table, key: str) -> ir.Table:
     """Return what appears more than once in an impression."""
-    counts = log.filter(log[key].notnull()).group_by("impression_id", key).aggregate(times=lambda rows: rows.count())
-    return counts.filter(counts["times"] > 1)
+    named = log.filter(log[key].notnull())
+    return named.group_by("impression_id", key).having(named.count() > 1).aggregate()
 
 
 def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
@@ -139,7 +141,7 @@ def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
         counts = fetch_row(bad.aggregate(rows=bad.count(), impressions=bad["impression_id"].nunique()))
         if counts["rows"]:
             order = [bad[column] for column in ("impression_id", "position", "document_id")]
-            first = fetch(bad.order_by(order).limit(EXAMPLES).select(*SHOWN_IN_EXAMPLES)).to_pylist()
+            first = fetch(bad.order_by(order).limit(EXAMPLES).select(*LONG)).to_pylist()
             found.append(BadRows(kind, counts["rows"], counts["impressions"], first))
     return found
 
@@ -158,11 +160,9 @@ def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
 def bad_rows_error(found: list[BadRows], source: str) -> DataError:
     """Return the error that lists every kind of bad row, with counts and the first of each."""
     listed = "".join(bad.describe() for bad in found)
-    return DataError(
-        f"has rows that cannot be used:{listed}\nCorrect them, or leave them out with --on-bad-rows drop "
-        "(single rows for clicks on what was not shown and rows without impression_id, else the whole impression).",
-        file=source,
-    )
+    single = "single rows for clicks on what was not shown and rows without impression_id, else the whole impression"
+    remedy = f"Correct them, or leave them out with --on-bad-rows drop ({single})."
+    return DataError(f"has rows that cannot be used:{listed}\n{remedy}", file=source)
 
 
 def how_many(number: int, unit: str) -> str:
@@ -170,23 +170,16 @@ def how_many(number: int, unit: str) -> str:
     return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
-def _describe(row: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {'null' if value is None else value}" for name, value in row.items())
-
-
 def missing_features_error(log: AggregatedLog, data: RankingData) -> DataError | None:
     """Return the error for shown documents that `data` has no features of, or None if it has all of them."""
     missing = log.missing_pairs(data)
     if not len(missing):
         return None
-    pairs = missing.sort_by([("query_id", "ascending"), ("document_id", "ascending")])
-    shown = sum(missing["shown_sum"].to_pylist())
+    pairs = missing.sort_by([("query_id", "ascending"), ("document_id", "ascending")]).slice(0, EXAMPLES).to_pylist()
     examples = "".join(
         f"\n    query_id {row['query_id']}, document_id {row['document_id']}, shown {row['shown_sum']:,}"
-        for row in pairs.slice(0, EXAMPLES).to_pylist()
+        for row in pairs
     )
-    return DataError(
-        f"shows {len(missing):,} pairs of query and document ({shown:,} times) without features in {data.source}, "
-        f"such as{examples}\nAdd their features, or leave them out with --on-bad-rows drop.",
-        file=log.source,
-    )
+    many = f"{len(missing):,} pairs of query and document ({sum(missing['shown_sum'].to_pylist()):,} times)"
+    remedy = "Add their features, or leave them out with --on-bad-rows drop."
+    return DataError(f"shows {many} without features in {data.source}, such as{examples}\n{remedy}", file=log.source)
