@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -43,14 +44,8 @@ def read_features(
     """
     if missing not in get_args(Missing):
         raise UsageError(f"missing='{missing}' is unknown; choose {' or '.join(get_args(Missing))}.")
-    reader = _PairTables(
-        table_files(path, (".parquet",)),
-        query=query,
-        document=document,
-        columns=columns,
-        missing=missing == "nan",
-        infinite=False,
-    )
+    names, files = None if columns is None else tuple(columns), table_files(path, (".parquet",))
+    reader = _PairTables(files, query, document, names, numeric=names or (), missing=missing == "nan")
     tables = list(reader)
     if not reader.names:
         raise DataError("has no column of numbers to use as a feature.", file=reader.files[0])
@@ -80,9 +75,7 @@ def read_candidates(
     that appears twice in its query. Besides a block, only the ids of the queries that have passed are kept.
     """
     files = candidate_files(path)
-    reader = _PairTables(
-        files, query=query, document=document, numeric=numbers, ignore=ignore, same_columns=True, rows=rows
-    )
+    reader = _PairTables(files, query, document, numeric=numbers, ignore=ignore, candidates=True, rows=rows)
     passed, seen = 0, set[str]()
 
     def block(table: pa.Table, starts: NDArray[np.int64]) -> RankingData:
@@ -111,35 +104,25 @@ def read_candidates(
     yield block(pending, np.zeros(1, np.int64))
 
 
+@dataclass
 class _PairTables:
-    """Tables of ids as text and of numbers as float32 (NaN for null) from files that have the same columns.
+    """Tables of ids as text and of numbers as float32 (NaN for null) from files that have the same columns."""
 
-    `columns` are the numbers to read, by default every column of numbers of the first file but those to `ignore`.
-    Those in `numeric` must hold numbers if they are there: in a CSV file they are read as such whatever stands in the
-    first rows. `same_columns`: a further column of numbers in a later file is an error. For `missing` and `infinite`
-    see `numbers`.
-    """
-
-    def __init__(
-        self,
-        files: Sequence[Path],
-        *,
-        query: str,
-        document: str,
-        columns: Sequence[str] | None = None,
-        numeric: Collection[str] = (),
-        ignore: Collection[str] = (),
-        same_columns: bool = False,
-        missing: bool = True,
-        infinite: bool = True,
-        rows: int = 1 << 16,
-    ) -> None:
-        self.files, self.query, self.document, self.rows = files, query, document, rows
-        self.names = None if columns is None else tuple(columns)
-        self.numeric, self.ignore, self.same_columns = {*numeric, *(columns or ())}, {*ignore}, same_columns
-        self.allowed = {"missing": missing, "infinite": infinite}
-        self.starts: list[int] = []
-        self.read = 0
+    files: Sequence[Path]
+    query: str
+    document: str
+    names: tuple[str, ...] | None = None
+    """Columns of numbers to read, by default all those of the first file but those to `ignore`."""
+    numeric: Collection[str] = ()
+    """Columns that must hold numbers if they are there: read as such from CSV whatever stands in the first rows."""
+    ignore: Collection[str] = ()
+    missing: bool = True
+    """Whether a number may be missing."""
+    candidates: bool = False
+    """Whether numbers may be infinite, for a policy to judge, and a further column in a later file is an error."""
+    rows: int = 1 << 16
+    read: int = 0
+    starts: list[int] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[pa.Table]:
         """Yield tables of at most `rows` rows from Parquet, and of a megabyte or so from CSV."""
@@ -200,18 +183,18 @@ class _PairTables:
     def _chosen(self, schema: pa.Schema, file: Path) -> list[str]:
         """Return the columns to read of a file with this schema."""
         others = {self.query, self.document, *self.ignore}
-        found = tuple(field.name for field in schema if field.name not in others and is_numeric(field.type))
+        found = tuple(one.name for one in schema if one.name not in others and is_numeric(one.type))
         for name in (self.query, self.document, *(self.names or ())):
             if name not in schema.names:
                 there = ", ".join(schema.names)
                 raise DataError(f"there is no such column; there are {there}.", file=file, column=name)
-        for name in (*(self.names or ()), *(self.numeric & {*schema.names})):
+        for name in (*(self.names or ()), *({*self.numeric} & {*schema.names})):
             if not is_numeric(kind := schema.field(name).type):
                 message = f"holds {kind}, but must hold numbers; convert or leave it out."
                 raise DataError(message, file=file, column=name)
         if self.names is None:
             self.names = found
-        elif self.same_columns and (more := [name for name in found if name not in self.names]):
+        elif self.candidates and (more := [name for name in found if name not in self.names]):
             message = f"{self.files[0]} does not have this column of numbers; give both the same columns."
             raise DataError(message, file=file, column=more[0])
         return list(dict.fromkeys((self.query, self.document, *self.names)))
@@ -220,7 +203,8 @@ class _PairTables:
         first_row = self.read - self.starts[-1]
         columns = [ids(table[name], name, file=file, first_row=first_row) for name in (self.query, self.document)]
         for name in self.names or ():
-            values = numbers(table[name], name, file=file, first_row=first_row, **self.allowed)
+            allowed = {"missing": self.missing, "infinite": self.candidates}
+            values = numbers(table[name], name, file=file, first_row=first_row, **allowed)
             columns.append(pa.chunked_array([values]))
         return pa.table(columns, names=[self.query, self.document, *(self.names or ())])
 
