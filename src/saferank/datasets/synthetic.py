@@ -6,8 +6,6 @@ that MSLR has of each stream, 5 x 25 features, and 11 more describe the document
 The label comes from the traits, not from the features: see `_usefulness`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Columns of a table as ids and numbers, checked and converted alike wherever the table comes from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -1,7 +1,5 @@
 """Features by name: Parquet, a LETOR file or folder, or a synthetic data set."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path

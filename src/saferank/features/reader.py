@@ -1,7 +1,5 @@
 """Query-document pairs from Parquet and CSV files, batch by batch: features all at once, candidates as a stream."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,12 +1,10 @@
 """Which features a policy reads, and what becomes of them before the scorer sees them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +46,7 @@ class FeatureSchema:
             raise UsageError(f"missing={self.missing!r}: must be 'error', or the number that stands for NaN.")
 
     @classmethod
-    def of(cls, data: RankingData, **settings: Any) -> FeatureSchema:
+    def of(cls, data: RankingData, **settings: Any) -> Self:
         """Return the schema of a policy that learns from these features; nameless ones are called 1, 2, ..."""
         return cls(feature_names(data), **settings)
 
@@ -106,7 +104,7 @@ class FeatureSchema:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Any) -> FeatureSchema:
+    def from_json(cls, values: Any) -> Self:
         """Make a schema of what `as_json` returned; anything else is a `ValueError`."""
         if not isinstance(values, dict) or set(values) != {field.name for field in fields(cls)}:
             raise ValueError("must have names, log1p, scaling and missing, and nothing else")

@@ -1,7 +1,5 @@
 """Raw features from a table with named columns: a pandas or Polars DataFrame, or a pyarrow Table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Atomic writes of files and folders, and checks before the work starts that what it makes can be written."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -6,8 +6,6 @@ the way. A third fetches the rows of a sample of impressions. The rows are searc
 or a first look at the narrow columns, show that there are any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime

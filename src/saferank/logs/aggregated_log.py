@@ -1,12 +1,10 @@
 """A click log after the group-by: a few tables and a manifest, in memory or as a folder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -143,7 +141,7 @@ class AggregatedLog:
             (unfinished / "manifest.json").write_text(json.dumps(FORMAT.marked(self.manifest), indent=2) + "\n")
 
     @classmethod
-    def read(cls, folder: str | Path) -> AggregatedLog:
+    def read(cls, folder: str | Path) -> Self:
         """Read what `write` wrote."""
         folder = Path(folder)
         manifest = FORMAT.read(folder / "manifest.json")

@@ -1,7 +1,5 @@
 """A click log, whatever its source and layout: one Ibis table with one row per shown document."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

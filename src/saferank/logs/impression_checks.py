@@ -6,8 +6,6 @@ two slots are equal the impression is a suspect (one in 45 of those with ten dif
 checked again. More positions than slots are checked by the slower way, lists of hashes and positions.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import ibis

@@ -1,7 +1,5 @@
 """Layouts of a click log, recognised by their columns, each brought to one row per shown document."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import ibis

@@ -1,7 +1,5 @@
 """A log for the steps that come after: a folder of statistics as it is, anything else aggregated first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The queries that count a click log, which DuckDB, PostgreSQL and Spark can run, and what becomes of their results."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import ibis

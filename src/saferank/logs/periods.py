@@ -1,7 +1,5 @@
 """Periods of a click log: calendar days or clock hours, within which later steps compare what was shown and clicked."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

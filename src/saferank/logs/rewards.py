@@ -1,7 +1,5 @@
 """What a click is worth, such as its revenue: a number from 0 to a maximum that is stated before the log is read."""
 
-from __future__ import annotations
-
 import math
 from typing import TYPE_CHECKING
 
@@ -29,7 +27,7 @@ def check_reward(reward: str | None, most: float | None, layout: str) -> None:
         raise UsageError(f"--reward-most {most}: must be a number above 0.")
 
 
-def check_rewards(log: ClickLog) -> None:
+def check_rewards(log: "ClickLog") -> None:
     """Raise for a click on a shown document whose reward is missing, negative or above the stated maximum."""
     if log.reward is None or log.reward_most is None:
         return

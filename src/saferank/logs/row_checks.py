@@ -1,7 +1,5 @@
 """What can be wrong with the rows of a click log: found by queries, reported with counts and examples, or dropped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

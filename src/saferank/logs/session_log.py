@@ -1,7 +1,5 @@
 """Session logs as text (Yandex, NAVER): result pages and the clicks on them, in the order of time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

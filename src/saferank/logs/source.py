@@ -1,7 +1,5 @@
 """Where a click log lies: Parquet, CSV or JSON files, a table of a DuckDB file, a session text, an Ibis table."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,11 +1,9 @@
 """Which part of a log an impression belongs to: train, validation or certify. Every engine decides alike."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import ibis
 import ibis.expr.types as ir
@@ -45,11 +43,11 @@ class HashSplit:
         if self.by is not None and self.by not in HASHED:
             raise UsageError(f"split by the hash of {self.by}: must be {', '.join(HASHED)}.")
 
-    def fitted(self, log: ir.Table, source: str) -> HashSplit:  # noqa: ARG002
+    def fitted(self, log: ir.Table, source: str) -> Self:  # noqa: ARG002
         """Return the split with what is hashed: that depends on whether the log has units."""
         return self.of_units("unit" in log.columns)
 
-    def of_units(self, there: bool) -> HashSplit:
+    def of_units(self, there: bool) -> Self:
         """Return the split of a log with or without units."""
         if self.by == "unit" and not there:
             raise UsageError("a split by unit needs the column of the user or session; name it with --unit COLUMN.")
@@ -83,7 +81,7 @@ class TimeSplit:
         if self.boundaries is not None and len(self.boundaries) != len(PARTS) - 1:
             raise UsageError(f"got {len(self.boundaries)} boundaries of time, but {len(PARTS)} parts have 2 between.")
 
-    def fitted(self, log: ir.Table, source: str) -> TimeSplit:
+    def fitted(self, log: ir.Table, source: str) -> Self:
         """Return the split with its boundaries, those of the log's quantiles if none were given."""
         if "timestamp" not in log.columns:
             remedy = "name it (--column timestamp=THEIRS) or split by hash."

@@ -12,8 +12,6 @@ An event without an object stands for the hit at its `event_attributes.position.
 that are not among the hits, or of searches that are not in `ubi_queries`, are clicks on what was not shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import ibis
