@@ -67,7 +67,7 @@ def aggregate(
     extent = _extent(table, cutoff, split)
     if extent.rows == 0:
         raise DataError("has no row; there is nothing to aggregate.", file=log.source.name)
-    check_rewards(log)
+    check_rewards(table, log.reward, log.reward_most, log.source.name)
     if not extent.bad and (counted := _count(log, table, cutoff, split, extent, rankings, tell)) is not None:
         return counted
     tell("Looking for bad rows")

@@ -39,9 +39,9 @@ class Periods:
 
     def describe(self) -> list[list[Any]]:
         """Return the first and last moment of each period, within those of the log, as ISO text or numbers."""
-        begins = [self.begin + place * self.length for place in range(self.count)]
-        first = [self.first, *map(self._moment, begins[1:])]
-        last = [*(self._moment(begin, before=True) for begin in begins[1:]), self.last]
+        begins = [self.begin + place * self.length for place in range(1, self.count)]
+        first = [self.first, *map(self._moment, begins)]
+        last = [*(self._moment(begin, before=True) for begin in begins), self.last]
         return [[_plain(moment) for moment in pair] for pair in zip(first, last, strict=True)]
 
     def _moment(self, seconds: int, *, before: bool = False) -> Any:
