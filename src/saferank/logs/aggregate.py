@@ -67,7 +67,7 @@ def aggregate(
     extent = _extent(table, cutoff, split)
     if extent.rows == 0:
         raise DataError("has no row; there is nothing to aggregate.", file=log.source.name)
-    check_rewards(table, log.reward, log.reward_most, log.source.name)
+    check_rewards(table, log.asked.get("reward"), log.reward_most, log.source.name)
     if not extent.bad and (counted := _count(log, table, cutoff, split, extent, rankings, tell)) is not None:
         return counted
     tell("Looking for bad rows")
@@ -174,9 +174,9 @@ def _count(
         "cutoff": cutoff,
         "clicks_below_cutoff": extent.clicks_below,
         "split": split.describe(),
-        "segment": log.segment,
-        "unit": log.unit,
-        "reward": None if log.reward is None else {"column": log.reward, "most": log.reward_most},
+        "segment": log.asked.get("segment"),
+        "unit": log.asked.get("unit"),
+        "reward": {"column": log.asked["reward"], "most": log.reward_most} if "reward" in log.asked else None,
         "period": [str(moments[0][0]), str(moments[-1][1])] if moments else None,
         "periods": moments,
         "parts": _sizes(tables),
@@ -215,5 +215,7 @@ def _notes(log: ClickLog, extent: _Extent, cutoff: int, alone: int, moments: lis
         notes.append(f"The log runs from {moments[0][0]} to {moments[-1][1]}, in periods of {days} days each.")
     if alone:
         which = "it" if alone == 1 else "each"
-        notes.append(f"{how_many(alone, 'impression')} had no {log.unit}; {which} counts as a unit of its own.")
+        notes.append(
+            f"{how_many(alone, 'impression')} had no {log.asked['unit']}; {which} counts as a unit of its own."
+        )
     return notes
