@@ -102,10 +102,11 @@ def _parse(path: Path, beside: Path | None, most: int | None) -> Arrays:
         raise DataError("no line has a feature; expected lines such as '2 qid:1 1:0.3 2:7'.", file=path)
     offsets, query_ids = _queries(text, places, path, beside)
     arrays: Arrays = {"features": features, "offsets": offsets, "labels": labels, "query_ids": query_ids}
-    comments = (_DOCUMENT.match(text, at) for at in places[:, 2].tolist())
-    document_ids = [_decoded(comment[1]) if comment else "" for comment in comments]
-    if any(document_ids):
-        arrays["document_ids"] = np.array(document_ids)
+    if (data[places[:, 2]] == ord("#")).any():
+        comments = (_DOCUMENT.match(text, at) for at in places[:, 2].tolist())
+        document_ids = [_decoded(comment[1]) if comment else "" for comment in comments]
+        if any(document_ids):
+            arrays["document_ids"] = np.array(document_ids)
     for array in arrays.values():
         array.flags.writeable = False  # as they will be when they come from the cache
     return arrays
