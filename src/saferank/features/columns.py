@@ -18,9 +18,10 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 def ids(column: pa.ChunkedArray, name: str, *, file: object, first_row: int = 0) -> pa.ChunkedArray:
     """Return ids as text; a missing one is an error."""
-    if column.null_count:
-        row = first_row + int(pc.index(pc.is_null(column), True).as_py())
-        raise DataError("got null, but every row has an id; fill it in.", file=file, row=row, column=name)
+    row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
+    if row >= 0:
+        message = "got null, but every row has an id; fill it in."
+        raise DataError(message, file=file, row=first_row + row, column=name)
     return column.cast(pa.string())
 
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
-from saferank.features.columns import is_numeric, numbers
+from saferank.features.columns import ids, is_numeric, numbers
 
 QUERY = "query_id"
 SOURCE = "the table"
@@ -64,10 +63,7 @@ def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
 
 def _query_offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return where the rows of each query begin, and where the last one ends."""
-    absent = pc.is_null(column, nan_is_null=True).to_numpy()
-    if absent.any():
-        message = "got null, but every row has an id; fill it in, or pass offsets."
-        raise DataError(message, file=SOURCE, row=int(np.argmax(absent)), column=QUERY)
+    column = ids(column, QUERY, file=SOURCE)
     encoded = column.combine_chunks().dictionary_encode()  # numbered in the order of first appearance
     steps = np.diff(np.asarray(encoded.indices))
     if (steps < 0).any():
