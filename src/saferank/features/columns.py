@@ -26,13 +26,7 @@ def ids(column: pa.ChunkedArray, name: str, *, file: object, first_row: int = 0)
 
 
 def numbers(
-    column: pa.ChunkedArray,
-    name: str,
-    *,
-    file: object,
-    first_row: int = 0,
-    missing: bool = True,
-    infinite: bool = True,
+    column: pa.ChunkedArray, name: str, *, file: object, first_row: int = 0, missing: bool = True, infinite: bool = True
 ) -> NDArray[np.float32]:
     """Return numbers as float32, with NaN for null; true and false are 1 and 0.
 
