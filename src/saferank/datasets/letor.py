@@ -146,14 +146,18 @@ def _queries(
             remedy += f", or put the number of lines of each query into {path.name}.query"
         line = _line_number(text, places[np.argmax(absent), 0])
         raise DataError(f"has no query id; {remedy}.", file=path, line=line)
-    ids = np.array([_decoded(text[start:end]) for start, end in places[:, :2].tolist()])
-    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
-    first = np.unique(ids[starts], return_index=True)[1]
-    if len(first) < len(starts):
-        again = starts[np.setdiff1d(np.arange(len(starts)), first)[0]]
-        message = f"query {ids[again]} appears again after another query; sort the lines by query."
-        raise DataError(message, file=path, line=_line_number(text, places[again, 0]))
-    return np.append(starts, len(places)), ids[starts]
+    data, (begin, end, _) = np.frombuffer(text, np.uint8), places.T
+    same = np.diff(end - begin) == 0  # as the document before; then byte by byte
+    for place in range(np.max(end - begin)):
+        byte = data[np.minimum(begin + place, end - 1)]
+        same &= byte[1:] == byte[:-1]
+    starts = np.append(0, np.flatnonzero(~same) + 1)
+    ids = np.array([_decoded(text[place[0] : place[1]]) for place in places[starts].tolist()])
+    again = np.setdiff1d(np.arange(len(starts)), np.unique(ids, return_index=True)[1])
+    if len(again):
+        message = f"query {ids[again[0]]} appears again after another query; sort the lines by query."
+        raise DataError(message, file=path, line=_line_number(text, begin[starts[again[0]]]))
+    return np.append(starts, len(places)), ids
 
 
 def _queries_beside(beside: Path, documents: int, path: Path) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
