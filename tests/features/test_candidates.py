@@ -11,7 +11,7 @@ import pytest
 
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
-from saferank.features.candidates import read_candidates
+from saferank.features.reader import read_candidates
 
 TABLE = {
     "query_id": ["b", "b", "a", "c", "c", "c"],

@@ -46,6 +46,7 @@ CASES: dict[str, tuple[list[Row], dict[str, int], tuple[int, int]]] = {
     "null impression_id": ([(None, "q", "a", 1, 0)], {"null impression_id": 1}, (3, 5)),
     "null query_id": ([("i4", None, "a", 1, 0), ("i4", "q", "b", 2, 0)], {"null query_id": 1}, (3, 5)),
     "null document_id": ([("i1", "q", None, 3, 0)], {"null document_id": 1}, (2, 3)),
+    "null document_id far down": ([("i1", "q", None, 300, 0)], {"null document_id": 1}, (2, 3)),
     "position missing": ([("i3", "p", "d", None, 0)], {"bad position": 1}, (2, 4)),
     "position below 1": ([("i3", "p", "d", 0, 0), ("i4", "p", "d", -1, 1)], {"bad position": 2}, (2, 4)),
     "position repeated": ([("i1", "q", "c", 2, 0)], {"repeated position": 1}, (2, 3)),

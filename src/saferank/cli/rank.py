@@ -58,7 +58,7 @@ def rank(
 
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
     """
-    from saferank.features.candidates import candidate_files, read_candidates
+    from saferank.features.reader import candidate_files, read_candidates
     from saferank.policy.policy import Policy
     from saferank.policy.rank_candidates import check_output, output_schema, rank_candidates, write_tables
 

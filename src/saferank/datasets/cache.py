@@ -8,7 +8,6 @@ cache cannot be written, nothing is kept.
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.files.atomic_write import whole_file
+from saferank.files.atomic_write import whole_file, whole_folder
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -46,8 +45,11 @@ def cached_arrays(kind: str, files: Sequence[Path], make: Callable[[], Arrays]) 
     except (OSError, RuntimeError):  # no permission; no home directory
         return make()
     arrays = make()
-    with suppress(OSError):  # not writable, or the disk is full
-        _write(entry, arrays)
+    with suppress(OSError), whole_folder(entry) as unfinished:  # not writable, or the disk is full: nothing is kept
+        for name, array in arrays.items():
+            np.save(unfinished / f"{name}.npy", array, allow_pickle=False)
+        sizes = {name: (unfinished / f"{name}.npy").stat().st_size for name in arrays}
+        (unfinished / "sizes.json").write_text(json.dumps(sizes))
     return arrays
 
 
@@ -62,26 +64,12 @@ def _read(entry: Path) -> Arrays | None:
         return None
 
 
-def _write(entry: Path, arrays: Arrays) -> None:
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=entry.parent, prefix="partial-", ignore_cleanup_errors=True) as scratch:
-        made = Path(scratch) / "entry"
-        made.mkdir()
-        for name, array in arrays.items():
-            np.save(made / f"{name}.npy", array, allow_pickle=False)
-        sizes = {name: (made / f"{name}.npy").stat().st_size for name in arrays}
-        (made / "sizes.json").write_text(json.dumps(sizes))
-        if _read(entry) is None:  # else another run was quicker
-            with suppress(FileNotFoundError):
-                entry.rename(Path(scratch) / "damaged")
-            made.rename(entry)
-
-
 def _content_hash(files: Sequence[Path], stamps: Path) -> str:
     """Return a hash of the bytes of all files; a recorded stamp spares reading files that have not changed since."""
     names = "\0".join(str(file.resolve()) for file in files)
     record = stamps / f"{hashlib.sha256(names.encode()).hexdigest()[:32]}.json"
-    stamp = [_stamp(file) for file in files]
+    status = [file.stat() for file in files]
+    stamp = [[of.st_mtime_ns, of.st_ctime_ns, of.st_size, of.st_ino] for of in status]
     try:
         known = json.loads(record.read_text())
         if known["stamp"] == stamp:
@@ -97,8 +85,3 @@ def _content_hash(files: Sequence[Path], stamps: Path) -> str:
         with suppress(OSError), whole_file(record) as unfinished:
             unfinished.write_text(json.dumps({"stamp": stamp, "hash": found}))
     return found
-
-
-def _stamp(file: Path) -> list[int]:
-    status = file.stat()
-    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]

@@ -1,7 +1,5 @@
 """A data set by name: a folder in LETOR layout, or `synthetic:PRESET`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from saferank.engine.types.ranking_data import RankingData

@@ -5,48 +5,34 @@
 is label, query, features that are not 0, and a comment with the document's id.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma
 import mmap
 import os
+import re
 import zlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank.datasets.cache import Arrays, cached_arrays
 from saferank.datasets.letor_line import parse_line
-from saferank.datasets.letor_parser import (
-    DOCUMENT_END,
-    DOCUMENT_START,
-    LINE,
-    QUERY_END,
-    QUERY_START,
-    count_documents,
-    document_place,
-    first_documents,
-    parse_lines,
-)
+from saferank.datasets.letor_parser import count_documents, parse_lines
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 
-COMPRESSED: dict[str, Callable[[Path], IO[bytes] | Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}
+COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+Text = bytes | mmap.mmap
 
 _FORMAT = 1  # of the cached arrays: raise it when what the parser makes of a file changes
 _CHUNK = 1 << 20
+_DOCUMENT = re.compile(rb"#[^\S\n]*(?:docid[^\S\n]*=[^\S\n]*)?(\S*)")
 
 
 def read_letor(path: str | Path, *, features: int | None = None, cache: bool = True) -> RankingData:
@@ -92,66 +78,54 @@ def _parse(path: Path, beside: Path | None, most: int | None) -> Arrays:
         documents = offsets_of([count for count, _ in counts])
         if documents[-1] == 0:
             raise DataError("no line has data; expected lines such as '2 qid:1 1:0.3 2:7'.", file=path)
-        width = most or max(largest for _, largest in counts)
-        features = np.zeros((documents[-1], width), np.float32)
+        features = np.zeros((documents[-1], most or max(largest for _, largest in counts)), np.float32)
         labels = np.empty(documents[-1], np.float32)
-        places = np.empty((documents[-1], 5), np.int64)
+        places = np.empty((documents[-1], 3), np.int64)
 
-        def fill(chunk: int) -> None:
-            (at, end), document = chunks[chunk], int(documents[chunk])
-            seen = np.full(width, -1, np.int64)
+        def fill(chunk: tuple[int, int], document: int) -> None:
+            at, end = chunk
             while True:
-                at, document = parse_lines(data, at, end, document, features, labels, places, seen)
+                at, document = parse_lines(data, at, end, document, features, labels, places)
                 if at == end:
                     return
-                at = fill_line(at, document)
-                document += 1
+                line_end = text.find(b"\n", at)
+                try:
+                    labels[document], place, values = parse_line(text[at:line_end], most)
+                except ValueError as error:
+                    raise DataError(str(error), file=path, line=_line_number(text, at)) from None
+                features[document, [feature - 1 for feature in values]] = [*values.values()]
+                places[document] = np.add(place, at)
+                at, document = line_end + 1, document + 1
 
-        def fill_line(start: int, document: int) -> int:
-            """Fill in a document from a line that the compiled parser left; return where the next line starts."""
-            end = text.find(b"\n", start)
-            try:
-                line = parse_line(text[start:end], most)
-            except ValueError as error:
-                raise DataError(str(error), file=path, line=_line_number(text, start)) from None
-            labels[document] = line.label
-            for feature, value in line.features.items():
-                features[document, feature - 1] = value
-            query = (start + line.query[0], start + line.query[1])
-            places[document] = (start, *query, *document_place(data, start + line.end))
-            return end + 1
-
-        list(threads.map(fill, range(len(chunks))))
-    if width == 0:
+        list(threads.map(fill, chunks, documents[:-1].tolist()))
+    if features.shape[1] == 0:
         raise DataError("no line has a feature; expected lines such as '2 qid:1 1:0.3 2:7'.", file=path)
     offsets, query_ids = _queries(text, places, path, beside)
     arrays: Arrays = {"features": features, "offsets": offsets, "labels": labels, "query_ids": query_ids}
-    if np.any(places[:, DOCUMENT_END] > places[:, DOCUMENT_START]):
-        arrays["document_ids"] = _texts(text, places[:, DOCUMENT_START], places[:, DOCUMENT_END])
+    if (data[places[:, 2]] == ord("#")).any():
+        comments = (_DOCUMENT.match(text, at) for at in places[:, 2].tolist())
+        document_ids = [_decoded(comment[1]) if comment else "" for comment in comments]
+        if any(document_ids):
+            arrays["document_ids"] = np.array(document_ids)
     for array in arrays.values():
         array.flags.writeable = False  # as they will be when they come from the cache
     return arrays
 
 
-def _read_text(path: Path) -> bytes | mmap.mmap:
+def _read_text(path: Path) -> Text:
     """Return the file's text, with a newline at its end; a map of the file if it can be."""
-    opened = COMPRESSED.get(path.suffix)
-    text: Any
     try:
-        if opened is not None:
-            with opened(path) as file:
-                text = file.read()
-        else:
-            with path.open("rb") as file:
-                text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
+        with COMPRESSED.get(path.suffix, open)(path, "rb") as file:
+            mapped = path.suffix not in COMPRESSED and path.stat().st_size
+            text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if mapped else file.read()
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         raise DataError(f"cannot be read ({error}); fetch or compress it again.", file=path) from error
     if text[:3] == b"\xef\xbb\xbf":  # a byte order mark
         text = text[3:]
-    return text if text[-1:] == b"\n" else text[:] + b"\n"  # type: ignore[no-any-return]
+    return text if text[-1:] == b"\n" else text[:] + b"\n"
 
 
-def _chunks(text: bytes | mmap.mmap) -> list[tuple[int, int]]:
+def _chunks(text: Text) -> list[tuple[int, int]]:
     """Return the bounds of chunks of about 1 MB that end where a line ends."""
     ends = [0]
     while ends[-1] < len(text):
@@ -160,25 +134,30 @@ def _chunks(text: bytes | mmap.mmap) -> list[tuple[int, int]]:
 
 
 def _queries(
-    text: bytes | mmap.mmap, places: NDArray[np.int64], path: Path, beside: Path | None
+    text: Text, places: NDArray[np.int64], path: Path, beside: Path | None
 ) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
     """Return where each query begins, and its id."""
-    absent = places[:, QUERY_START] == places[:, QUERY_END]
+    absent = places[:, 0] == places[:, 1]
     if absent.all() and beside is not None:
         return _queries_beside(beside, len(places), path)
     if absent.any():
-        line = _line_number(text, places[np.argmax(absent), LINE])
         remedy = "write it after the label, as in '2 qid:7 1:0.3'"
         if absent.all():
             remedy += f", or put the number of lines of each query into {path.name}.query"
+        line = _line_number(text, places[np.argmax(absent), 0])
         raise DataError(f"has no query id; {remedy}.", file=path, line=line)
-    starts = np.flatnonzero(first_documents(np.frombuffer(text, np.uint8), places))
-    query_ids = _texts(text, places[starts, QUERY_START], places[starts, QUERY_END])
-    again = np.setdiff1d(np.arange(len(starts)), np.unique(query_ids, return_index=True)[1])
+    data, (begin, end, _) = np.frombuffer(text, np.uint8), places.T
+    same = np.diff(end - begin) == 0  # as the document before; then byte by byte
+    for place in range(np.max(end - begin)):
+        byte = data[np.minimum(begin + place, end - 1)]
+        same &= byte[1:] == byte[:-1]
+    starts = np.append(0, np.flatnonzero(~same) + 1)
+    ids = np.array([_decoded(text[place[0] : place[1]]) for place in places[starts].tolist()])
+    again = np.setdiff1d(np.arange(len(starts)), np.unique(ids, return_index=True)[1])
     if len(again):
-        message = f"query {query_ids[again[0]]} appears again after another query; sort the lines by query."
-        raise DataError(message, file=path, line=_line_number(text, places[starts[again[0]], LINE]))
-    return np.append(starts, len(places)), query_ids
+        message = f"query {ids[again[0]]} appears again after another query; sort the lines by query."
+        raise DataError(message, file=path, line=_line_number(text, begin[starts[again[0]]]))
+    return np.append(starts, len(places)), ids
 
 
 def _queries_beside(beside: Path, documents: int, path: Path) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
@@ -196,10 +175,9 @@ def _queries_beside(beside: Path, documents: int, path: Path) -> tuple[NDArray[n
     return offsets_of(sizes), np.array([str(query + 1) for query in range(len(sizes))])
 
 
-def _texts(text: bytes | mmap.mmap, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.str_]:
-    places = zip(starts.tolist(), ends.tolist(), strict=True)
-    return np.array([str(text[start:end], "utf-8", "backslashreplace") for start, end in places])
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")
 
 
-def _line_number(text: bytes | mmap.mmap, at: int) -> int:
+def _line_number(text: Text, at: int) -> int:
     return text[:at].count(b"\n") + 1

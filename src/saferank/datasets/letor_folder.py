@@ -50,24 +50,20 @@ def _find(folder: Path) -> dict[str, Path]:
             if files["train"]:
                 return {split: file for split, file in files.items() if file}
     wanted = "; ".join(f"{', '.join(names)} ({layout})" for layout, names in LAYOUTS.items())
-    compressed = ", ".join(COMPRESSED)
-    raise DataError(
-        f"holds no training file. Looked here and in Fold1 for {wanted}, plain or compressed ({compressed}).",
-        file=folder,
-    )
+    looked = f"Looked here and in Fold1 for {wanted}, plain or compressed ({', '.join(COMPRESSED)})."
+    raise DataError(f"holds no training file. {looked}", file=folder)
 
 
 def _carve(found: dict[str, RankingData]) -> dict[str, RankingData]:
     """Return all three splits, the missing ones taken out of training."""
-    missing = [split for split in _CARVED if split not in found]
+    missing = {split: turn for split, turn in _CARVED.items() if split not in found}
     if not missing:
         return found
     train = found["train"]
-    place = np.arange(train.queries) % 5
-    if train.queries <= max(_CARVED[split] for split in missing):
+    if train.queries <= max(missing.values()):
         splits = " and ".join(missing)
         message = f"has too few queries ({train.queries}) to carve {splits} out of it; add the missing file."
         raise DataError(message, file=train.source)
-    carved = {split: train.subset(place == _CARVED[split]) for split in missing}
-    kept = ~np.isin(place, [_CARVED[split] for split in missing])
-    return {**found, **carved, "train": train.subset(kept)}
+    turns = np.arange(train.queries) % 5
+    carved = {split: train.subset(turns == turn) for split, turn in missing.items()}
+    return {**found, **carved, "train": train.subset(~np.isin(turns, [*missing.values()]))}

@@ -6,8 +6,6 @@ that MSLR has of each stream, 5 x 25 features, and 11 more describe the document
 The label comes from the traits, not from the features: see `_usefulness`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,12 +25,9 @@ Array = NDArray[np.float32]
 class Preset:
     """Size of a synthetic data set, and how much of its labels is noise."""
 
-    queries: tuple[int, int, int]
-    """Of the training, validation and test split."""
-    mean_length: float
-    """Documents per query."""
-    noise: float
-    """Share of the variance behind a query's labels that nothing explains."""
+    queries: tuple[int, int, int]  # of the training, validation and test split
+    mean_length: float  # documents per query
+    noise: float  # share of the variance behind a query's labels that nothing explains
 
 
 PRESETS = {
@@ -124,18 +119,12 @@ class _World:
     """The truth about the documents of a block of queries; arrays hold one entry, or column, per document."""
 
     rng: np.random.Generator
-    traits: dict[str, Array]
-    """Standard normal."""
-    navigational: Array
-    """Of the query, in (0, 1): looks for a certain site rather than for information. Short queries do."""
-    leniency: Array
-    """Of the query: raises or lowers all its labels."""
-    terms: Array
-    """How many terms the query has."""
-    asked: Array
-    """A row per possible term: 1 if the query has it, else 0."""
-    idf: Array
-    """A row per possible term: its inverse document frequency; 0 if the query lacks it."""
+    traits: dict[str, Array]  # standard normal
+    navigational: Array  # of the query, in (0, 1): looks for a site rather than for information; short queries do
+    leniency: Array  # of the query: raises or lowers all its labels
+    terms: Array  # how many terms the query has
+    asked: Array  # a row per possible term: 1 if the query has it, else 0
+    idf: Array  # a row per possible term: its inverse document frequency; 0 if the query lacks it
 
 
 def _draw_world(rng: np.random.Generator, lengths: NDArray[np.int64]) -> _World:
@@ -146,16 +135,9 @@ def _draw_world(rng: np.random.Generator, lengths: NDArray[np.int64]) -> _World:
     idf = asked * (0.3 + rng.gamma(2.0, 1.3, asked.shape)).astype(np.float32)
     navigational = _squash(1.8 - terms + 1.5 * rng.standard_normal(queries, dtype=np.float32))
     leniency = rng.standard_normal(queries, dtype=np.float32)
-    traits = rng.standard_normal((len(TRAITS), documents), dtype=np.float32)
-    return _World(
-        rng,
-        traits=dict(zip(TRAITS, traits, strict=True)),
-        navigational=navigational[query],
-        leniency=leniency[query],
-        terms=terms[query],
-        asked=asked[:, query],
-        idf=idf[:, query],
-    )
+    traits = dict(zip(TRAITS, rng.standard_normal((len(TRAITS), documents), dtype=np.float32), strict=True))
+    of_query = (values[..., query] for values in (navigational, leniency, terms, asked, idf))
+    return _World(rng, traits, *of_query)
 
 
 # How the label is made.
@@ -198,16 +180,11 @@ class _Stream:
     """A text of a document, and how readily query terms occur in it."""
 
     name: str
-    words: float
-    """Median length, where there is such a text at all."""
-    deviation: float
-    """Standard deviation of log length."""
-    missing: float
-    """Share of documents without it."""
-    density: float
-    """Occurrences of a query term per word, in an average document."""
-    rarity: float
-    """By how much the terms' IDF is higher here than in bodies."""
+    words: float  # median length, where there is such a text at all
+    deviation: float  # standard deviation of log length
+    missing: float  # share of documents without it
+    density: float  # occurrences of a query term per word, in an average document
+    rarity: float  # by how much the terms' IDF is higher here than in bodies
 
 
 STREAMS = (

@@ -1,9 +1,5 @@
 """Columns of a table as ids and numbers, checked and converted alike wherever the table comes from."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,36 +12,21 @@ FILL = "fill it in, or name the number that stands for it (fit: --missing 0)"
 
 def is_numeric(kind: pa.DataType) -> bool:
     """Whether a column of this type holds numbers, or true and false, which are read as 1 and 0."""
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
-
-
-def check_columns(schema: pa.Schema, names: Iterable[str], numeric: Iterable[str], file: object) -> None:
-    """Raise for the first of `names` that is not there, and for the first of `numeric` that does not hold numbers."""
-    for name in names:
-        if name not in schema.names:
-            raise DataError(f"there is no such column; there are {', '.join(schema.names)}.", file=file, column=name)
-    for name in numeric:
-        if not is_numeric(kind := schema.field(name).type):
-            raise DataError(f"holds {kind}, but must hold numbers; convert or leave it out.", file=file, column=name)
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def ids(column: pa.ChunkedArray, name: str, *, file: object, first_row: int = 0) -> pa.ChunkedArray:
     """Return ids as text; a missing one is an error."""
-    if column.null_count:
-        row = first_row + int(pc.index(pc.is_null(column), True).as_py())
-        raise DataError("got null, but every row has an id; fill it in.", file=file, row=row, column=name)
+    row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
+    if row >= 0:
+        message = "got null, but every row has an id; fill it in."
+        raise DataError(message, file=file, row=first_row + row, column=name)
     return column.cast(pa.string())
 
 
 def numbers(
-    column: pa.ChunkedArray,
-    name: str,
-    *,
-    file: object,
-    first_row: int = 0,
-    missing: bool = True,
-    infinite: bool = True,
+    column: pa.ChunkedArray, name: str, *, file: object, first_row: int = 0, missing: bool = True, infinite: bool = True
 ) -> NDArray[np.float32]:
     """Return numbers as float32, with NaN for null; true and false are 1 and 0.
 
@@ -70,18 +51,3 @@ def numbers(
         got = "null" if column[row].as_py() is None else exact[row]
         raise DataError(f"got {got}, {why}.", file=file, row=first_row + row, column=name)
     return values
-
-
-def numbered(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
-    """Number the distinct values in order of first appearance; return each row's number, and the values."""
-    encoded = column.combine_chunks().dictionary_encode()
-    codes: NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, np.array(encoded.dictionary.to_pylist(), np.str_)
-
-
-def repeated_pair(query: NDArray[np.int64], document: NDArray[np.int64]) -> int | None:
-    """Return the first row whose query and document stand together in an earlier row already, if there is one."""
-    pairs = query * (int(document.max(initial=0)) + 1) + document
-    order = np.argsort(pairs, kind="stable")
-    again = order[1:][pairs[order[1:]] == pairs[order[:-1]]]
-    return int(again.min()) if len(again) else None

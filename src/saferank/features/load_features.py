@@ -1,7 +1,5 @@
 """Features by name: Parquet, a LETOR file or folder, or a synthetic data set."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.ragged import place_in_query
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.reader import Missing, read_features
-from saferank.features.schema import listed
+from saferank.features.schema import listed, value_error
 
 
 def load_features(
@@ -64,9 +62,8 @@ def _known_columns(data: RankingData, names: Collection[str]) -> tuple[str, ...]
     found = data.feature_names or ()
     for name in names:
         if name not in found:
-            raise DataError(
-                f"there is no such column of numbers; there are {listed(found)}.", file=data.source, column=name
-            )
+            message = f"there is no such column of numbers; there are {listed(found)}."
+            raise DataError(message, file=data.source, column=name)
     return found
 
 
@@ -75,13 +72,8 @@ def take_column(data: RankingData, name: str, *, keep: bool = False) -> tuple[Ra
     column = chosen_columns(data, [name]).features[:, 0]
     bad = np.flatnonzero(~np.isfinite(column))
     if len(bad):
-        row = int(bad[0])
-        query = None if data.query_ids is None else data.query_ids[data.query_of_document[row]]
-        document = None if data.document_ids is None else data.document_ids[row]
-        pair = f"query {query}, document {document}"
-        raise DataError(
-            f"{pair}: got {column[row]}, but every document needs a number; fill it in.", file=data.source, column=name
-        )
+        message = f"got {column[bad[0]]}, but every document needs a number; fill it in."
+        raise value_error(data, int(bad[0]), name, message)
     return data if keep else without_columns(data, [name]), column
 
 

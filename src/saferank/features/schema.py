@@ -1,12 +1,10 @@
 """Which features a policy reads, and what becomes of them before the scorer sees them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +40,7 @@ class FeatureSchema:
         object.__setattr__(self, "names", tuple(self.names))
         if not self.names:
             raise UsageError("a policy needs at least one feature.")
-        twice = [name for place, name in enumerate(self.columns) if name in self.columns[:place]]
-        if twice:
+        if twice := [name for place, name in enumerate(self.columns) if name in self.columns[:place]]:
             raise UsageError(f"feature '{twice[0]}' is named twice; name each one once.")
         if self.scaling not in get_args(Scaling):
             raise UsageError(f"scaling '{self.scaling}' is unknown; choose {' or '.join(get_args(Scaling))}.")
@@ -51,7 +48,7 @@ class FeatureSchema:
             raise UsageError(f"missing={self.missing!r}: must be 'error', or the number that stands for NaN.")
 
     @classmethod
-    def of(cls, data: RankingData, **settings: Any) -> FeatureSchema:
+    def of(cls, data: RankingData, **settings: Any) -> Self:
         """Return the schema of a policy that learns from these features; nameless ones are called 1, 2, ..."""
         return cls(feature_names(data), **settings)
 
@@ -82,11 +79,11 @@ class FeatureSchema:
         )
 
     def _columns(self, data: RankingData, ignore: Collection[str]) -> slice | list[int]:
-        found = data.feature_names
-        if found is None:
-            if data.features.shape[1] != len(self.columns):
-                message = f"has {data.features.shape[1]} features, but the policy reads {len(self.columns)}: "
-                raise DataError(f"{message}{listed(self.columns)}.", file=data.source)
+        found, width = data.feature_names, data.features.shape[1]
+        if found is None and width != len(self.columns):
+            message = f"has {width} features, but the policy reads {len(self.columns)}: {listed(self.columns)}."
+            raise DataError(message, file=data.source)
+        if found is None or found == self.columns:
             return slice(None)
         for name in self.columns:
             if name not in found:
@@ -96,8 +93,7 @@ class FeatureSchema:
             if name not in self.columns and name not in ignore:
                 message = "the policy does not know this feature; leave the column out, or ignore it (--ignore)."
                 raise DataError(message, file=data.source, column=name)
-        place = {name: column for column, name in enumerate(found)}
-        return slice(None) if found == self.columns else [place[name] for name in self.columns]
+        return [found.index(name) for name in self.columns]
 
     def _filled(self, data: RankingData, features: NDArray[np.float32]) -> NDArray[np.float32]:
         fill = None if self.missing == "error" else np.float32(self.missing)
@@ -112,25 +108,20 @@ class FeatureSchema:
                 wrong[:, -1] = bad[:, -1]  # a score that is missing is not filled
             if wrong.any():
                 row, column = (int(index) for index in np.argwhere(wrong)[0])
-                self._refuse(data, start + row, column, float(block[row, column]))
+                value = float(block[row, column])
+                message = f"got {value}; {FILL if math.isnan(value) else 'must be finite'}."
+                raise value_error(data, start + row, self.columns[column], message)
             if out is features:
                 out = features.copy()
             out[start : start + BLOCK][bad] = fill
         return out
-
-    def _refuse(self, data: RankingData, row: int, column: int, value: float) -> NoReturn:
-        remedy = FILL if math.isnan(value) else "must be finite"
-        if data.query_ids is not None and data.document_ids is not None:  # in a stream, ids say more than the row
-            ids = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
-            raise DataError(f"{ids}: got {value}; {remedy}.", file=data.source, column=self.columns[column])
-        raise DataError(f"got {value}; {remedy}.", file=data.source, row=row, column=self.columns[column])
 
     def as_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Any) -> FeatureSchema:
+    def from_json(cls, values: Any) -> Self:
         """Make a schema of what `as_json` returned; anything else is a `ValueError`."""
         known = {field.name for field in fields(cls)}
         if not isinstance(values, dict) or not known - {"base"} <= set(values) <= known:
@@ -147,3 +138,11 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """Return the names in a row, the first few if there are many."""
     more = f", ... ({len(names)} in all)" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def value_error(data: RankingData, row: int, column: str, message: str) -> DataError:
+    """Return the error for a value of a document: with its ids where there are any, which say more than its row."""
+    if data.query_ids is None or data.document_ids is None:
+        return DataError(message, file=data.source, row=row, column=column)
+    pair = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
+    return DataError(f"{pair}: {message}", file=data.source, column=column)

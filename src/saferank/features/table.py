@@ -1,18 +1,15 @@
 """Raw features from a table with named columns: a pandas or Polars DataFrame, or a pyarrow Table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
-from saferank.features.columns import is_numeric, numbers
+from saferank.features.columns import ids, is_numeric, numbers
 
 QUERY = "query_id"
 SOURCE = "the table"
@@ -20,13 +17,10 @@ SOURCE = "the table"
 
 def column_names(features: Any) -> list[Any] | None:
     """Return the names of the columns, or None for an array, and for a table whose columns are only numbered."""
-    names = getattr(features, "column_names", None)  # pyarrow, where `columns` are the values
-    if names is None:
-        names = getattr(features, "columns", None)
-    if names is None or callable(names):
+    names = getattr(features, "column_names", getattr(features, "columns", None))  # pyarrow's `columns` are the values
+    if names is None or callable(names) or [*names] == [*range(len(names))]:
         return None
-    listed = list(names)
-    return None if listed == list(range(len(listed))) else listed
+    return list(names)
 
 
 def read_table(table: Any, features: Sequence[str], offsets: ArrayLike | None = None) -> RankingData:
@@ -35,13 +29,12 @@ def read_table(table: Any, features: Sequence[str], offsets: ArrayLike | None = 
     Without `offsets`, the column `query_id` says which rows are of one query (they must be contiguous); without
     either, all rows are of one query. A missing value is NaN. Rows in error messages count from 0.
     """
-    found = column_names(table) or []
+    found, rows = column_names(table) or [], len(table)
     for name in features:
         if name not in found:
-            there = ", ".join(str(other) for other in found)
+            there = ", ".join(map(str, found))
             message = f"there is no such column, and the policy reads it; there are {there}."
             raise DataError(message, file=SOURCE, column=name)
-    rows = len(table)
     if rows == 0:
         raise DataError("has no row; there is nothing to rank.", file=SOURCE)
     values = np.empty((rows, len(features)), np.float32)
@@ -50,10 +43,9 @@ def read_table(table: Any, features: Sequence[str], offsets: ArrayLike | None = 
         if not (is_numeric(column.type) or pa.types.is_null(column.type)):
             raise DataError(f"holds {column.type}, but must hold numbers; convert it.", file=SOURCE, column=name)
         values[:, place] = numbers(column, name, file=SOURCE)  # NaN and infinite ones are for the schema to judge
-    if offsets is None and QUERY in found and QUERY not in features:
-        offsets = _query_offsets(_column(table, QUERY, found))
-    elif offsets is None:
-        offsets = [0, rows]
+    if offsets is None:
+        named = QUERY in found and QUERY not in features
+        offsets = _query_offsets(_column(table, QUERY, found)) if named else [0, rows]
     return RankingData(values, np.asarray(offsets), feature_names=tuple(features), source=SOURCE, check_finite=False)
 
 
@@ -62,12 +54,7 @@ def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
         raise DataError("two columns have this name; leave one of them out.", file=SOURCE, column=name)
     values = table[name]
     try:
-        if isinstance(values, pa.ChunkedArray):
-            column = values
-        elif hasattr(values, "__arrow_c_stream__"):
-            column = pa.chunked_array(values)
-        else:
-            column = pa.chunked_array([pa.array(values)])
+        column = pa.chunked_array(values if hasattr(values, "__arrow_c_stream__") else [pa.array(values)])
     except pa.ArrowException as error:
         message = f"holds values of several kinds ({str(error).rstrip('.')}); convert them to one."
         raise DataError(message, file=SOURCE, column=name) from error
@@ -76,15 +63,11 @@ def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
 
 def _query_offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return where the rows of each query begin, and where the last one ends."""
-    absent = pc.is_null(column, nan_is_null=True).to_numpy()
-    if absent.any():
-        message = "got null, but every row has an id; fill it in, or pass offsets."
-        raise DataError(message, file=SOURCE, row=int(np.flatnonzero(absent)[0]), column=QUERY)
+    column = ids(column, QUERY, file=SOURCE)
     encoded = column.combine_chunks().dictionary_encode()  # numbered in the order of first appearance
-    steps = np.diff(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
-    back = np.flatnonzero(steps < 0)
-    if len(back):
-        row = int(back[0]) + 1
+    steps = np.diff(np.asarray(encoded.indices))
+    if (steps < 0).any():
+        row = int(np.argmax(steps < 0)) + 1
         message = f"query {column[row]} appears again after other queries; sort the rows by query."
         raise DataError(message, file=SOURCE, row=row, column=QUERY)
     return np.concatenate([[0], np.flatnonzero(steps) + 1, [len(column)]])

@@ -1,10 +1,9 @@
 """Atomic writes of files and folders, and checks before the work starts that what it makes can be written."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -29,9 +28,8 @@ def check_not_read(path: Path, read: Iterable[Path]) -> None:
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which becomes `path` once all is written; an error leaves nothing behind."""
-    if not path.parent.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = _beside(path, "unfinished")
     try:
         yield unfinished
         unfinished.replace(path)
@@ -43,7 +41,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder to write to, which becomes `folder`, in place of an old one, once all is written."""
-    unfinished, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{kind}") for kind in ("unfinished", "old"))
+    unfinished, old = _beside(folder, "unfinished"), _beside(folder, "old")
     try:
         unfinished.mkdir(parents=True)
         yield unfinished
@@ -55,3 +53,8 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             old.replace(folder)
         shutil.rmtree(unfinished, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _beside(path: Path, kind: str) -> Path:
+    """Return a path of this thread's own, on the same file system."""
+    return path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.{kind}")

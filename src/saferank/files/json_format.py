@@ -1,7 +1,5 @@
 """JSON files of ours: each states its format and version, so that no other is taken for it."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

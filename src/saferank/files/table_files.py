@@ -1,7 +1,5 @@
 """Which files of tables a path, a folder or a pattern such as `day-*.parquet` stands for."""
 
-from __future__ import annotations
-
 from glob import glob, has_magic
 from pathlib import Path
 

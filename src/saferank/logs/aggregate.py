@@ -6,49 +6,38 @@ the way. A third fetches the rows of a sample of impressions. The rows are searc
 or a first look at the narrow columns, show that there are any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import ibis.expr.types as ir
 import pyarrow as pa
 
 from saferank import __version__
 from saferank.engine.errors import DataError, UsageError
+from saferank.logs import log_queries
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.click_log import ClickLog
-from saferank.logs.log_queries import (
-    interactions_of,
-    pattern_counts,
-    ranking_counts,
-    sampled_rows,
-    shown_counts,
-    without_unit,
-)
 from saferank.logs.periods import DAY, Periods, periods_of
-from saferank.logs.result_tables import pattern_table, ranking_table, sample_table, shown_table
 from saferank.logs.rewards import check_rewards
 from saferank.logs.row_checks import (
     BadRows,
-    bad_click,
-    bad_position,
     bad_rows_error,
     diagnose,
     has_repeated_document,
     how_many,
-    not_shown,
     without,
+    wrong_rows,
 )
 from saferank.logs.source import fetch, fetch_row, run_once
 from saferank.logs.split import HashSplit, Split, TimeSplit
 
 DEFAULT_CUTOFF = 10
 """Ranks that are counted if the log shows as many and no other cutoff is asked for."""
-NULL_KEYS = ("null query_id", "null document_id")
-"""Seen among the groups that are counted, or among all rows if some are not counted."""
-KINDS_WHILE_COUNTING = ("two queries", "repeated position", "repeated document", *NULL_KEYS)
+KINDS_AT_ONCE = ("null impression_id", "bad position", "bad click", "click on what was not shown")
+"""Kinds of bad rows that a first look at the narrow columns counts."""
+KINDS_WHILE_COUNTING = ("null query_id", "null document_id", "two queries", "repeated position", "repeated document")
 """Kinds of bad rows that the counting detects, without saying which it is."""
 
 Progress = Callable[[str], object]
@@ -78,41 +67,20 @@ def aggregate(
     extent = _extent(table, cutoff, split)
     if extent.rows == 0:
         raise DataError("has no row; there is nothing to aggregate.", file=log.source.name)
-    check_rewards(log)
-    counts = None if extent.bad else _count(log, table, cutoff, split, extent, rankings, tell)
-    found: list[BadRows] = []
-    if counts is None:
-        tell("Looking for bad rows")
-        found = diagnose(table, {*extent.bad, *KINDS_WHILE_COUNTING})  # all kinds, to be reported at once
-        if found and on_bad_rows == "error":
-            raise bad_rows_error(found, log.source.name)
-        table, rows = without(table, found), extent.rows
-        extent = _extent(table, cutoff, split)
-        if extent.rows == 0:
-            raise DataError(f"has no row left of {rows:,} once the bad ones are dropped.", file=log.source.name)
-        counts = _count(log, table, cutoff, split, extent, rankings, tell, checked=True)
-    assert counts is not None
-    manifest = {
-        "saferank": __version__,
-        "source": log.source.name,
-        "layout": log.layout,
-        "columns": log.columns,
-        "files": log.source.describe_files(),
-        "rows": extent.rows,
-        "cutoff": counts.cutoff,
-        "clicks_below_cutoff": extent.clicks_below,
-        "split": counts.split.describe(),
-        "segment": log.segment,
-        "unit": log.unit,
-        "reward": None if log.reward is None else {"column": log.reward, "most": log.reward_most},
-        "period": extent.first_and_last,
-        "periods": [] if extent.periods is None else extent.periods.describe(),
-        "parts": _sizes(counts.tables),
-        "bad_rows": {bad.kind.name: bad.dropped for bad in found},
-        "notes": _notes(log, counts, extent),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    return AggregatedLog(manifest=manifest, **counts.tables)
+    check_rewards(table, log.asked.get("reward"), log.reward_most, log.source.name)
+    if not extent.bad and (counted := _count(log, table, cutoff, split, extent, rankings, tell)) is not None:
+        return counted
+    tell("Looking for bad rows")
+    found = diagnose(table, {*extent.bad, *KINDS_WHILE_COUNTING})  # all kinds, to be reported at once
+    if found and on_bad_rows == "error":
+        raise bad_rows_error(found, log.source.name)
+    table, rows = without(table, found), extent.rows
+    extent = _extent(table, cutoff, split)
+    if extent.rows == 0:
+        raise DataError(f"has no row left of {rows:,} once the bad ones are dropped.", file=log.source.name)
+    counted = _count(log, table, cutoff, split, extent, rankings, tell, dropped=found)
+    assert counted is not None
+    return counted
 
 
 @dataclass(frozen=True)
@@ -120,85 +88,40 @@ class _Extent:
     """The size of a log, and how many of its rows are bad by themselves."""
 
     rows: int
-    last_position: int
-    """The largest that is shown."""
-    periods: Periods | None
-    """Of a log with timestamps."""
-    undated: int
-    """Rows without a timestamp, in a log that has some."""
-    below: int = 0
-    clicks_below: int = 0
-    """Rows, and those with a click, below the cutoff."""
-    repeated_clicks: int = 0
-    """Rows with more than one click."""
-    bad: tuple[str, ...] = ()
-    """Kinds of bad rows that there are."""
-
-    @property
-    def first_and_last(self) -> list[str] | None:
-        """The first and the last timestamp, as text."""
-        if self.periods is None:
-            return None
-        moments = (self.periods.first, self.periods.last)
-        return [moment.isoformat() if isinstance(moment, datetime) else str(moment) for moment in moments]
+    last_position: int  # the largest that is shown
+    below: int  # rows below the cutoff
+    clicks_below: int  # and those of them with a click
+    repeated_clicks: int  # rows with more than one click
+    undated: int  # rows without a timestamp, in a log that has some
+    periods: Periods | None  # of a log with timestamps
+    bad: tuple[str, ...]  # kinds of bad rows that there are
 
 
 def _extent(log: ir.Table, cutoff: int | None, split: Split) -> _Extent:
-    """Return the extent as the files' own statistics give it, or by a pass over the rows if these leave a doubt."""
     dated = "timestamp" in log.columns
-    names = ("impression_id", "position", "click", *(["timestamp"] if dated else []))
-    summaries = {f"{name}_{what}": getattr(log[name], what)() for name in names for what in ("count", "min", "max")}
-    found = fetch_row(log.aggregate(rows=log.count(), **summaries))
-    rows = found["rows"]
-    undated = rows - found["timestamp_count"] if dated else 0
-    periods = periods_of(found["timestamp_min"], found["timestamp_max"]) if dated and undated < rows else None
-    if rows == 0 or (
-        all(found[f"{name}_count"] == rows for name in ("impression_id", "position", "click"))
-        and all(log[name].type().is_integer() for name in ("position", "click"))
-        and 1 <= found["position_min"] <= found["position_max"] <= (cutoff or DEFAULT_CUTOFF)
-        and 0 <= found["click_min"] <= found["click_max"] <= 1
-        and not (undated and isinstance(split, TimeSplit))
-    ):
-        return _Extent(rows, found["position_max"] or 0, periods, undated)
-    return _extent_by_rows(log, cutoff or DEFAULT_CUTOFF, split, periods, undated)
-
-
-def _extent_by_rows(log: ir.Table, cutoff: int, split: Split, periods: Periods | None, undated: int) -> _Extent:
-    bad = {
-        "null impression_id": log["impression_id"].isnull(),
-        "bad position": bad_position(log),
-        "bad click": bad_click(log),
-        "click on what was not shown": not_shown(log),
-        **{kind: log[kind.removeprefix("null ")].isnull() & ~not_shown(log) for kind in NULL_KEYS},
+    below = log["position"] > (cutoff or DEFAULT_CUTOFF)
+    counted = {
+        "rows": log.count(),
+        "below": log.count(where=below),
+        "clicks_below": log.count(where=below & (log["click"] > 0)),
+        "repeated_clicks": log.count(where=log["click"] > 1),
+        "undated": log.count(where=log["timestamp"].isnull() if dated else False),
     }
-    if isinstance(split, TimeSplit) and "timestamp" in log.columns:
-        bad["null timestamp"] = log["timestamp"].isnull()
-    below = log["position"] > cutoff
-    found = fetch_row(
-        log.aggregate(
-            rows=log.count(),
-            last=log["position"].max(),
-            below=log.count(where=below),
-            clicks_below=log.count(where=below & (log["click"] > 0)),
-            repeated_clicks=log.count(where=log["click"] > 1),
-            **{kind: log.count(where=wrong) for kind, wrong in bad.items()},
-        )
+    most = {"last": log["position"].max()}
+    if dated:
+        most |= {"begin": log["timestamp"].min(), "end": log["timestamp"].max()}
+    wrong = wrong_rows(log)
+    kinds = {kind: log.count(where=wrong[kind]) for kind in KINDS_AT_ONCE}
+    if dated and isinstance(split, TimeSplit):
+        kinds["null timestamp"] = counted["undated"]
+    found = fetch_row(log.aggregate(**counted, **most, **kinds))
+    bad = tuple(kind for kind in kinds if found[kind])
+    return _Extent(
+        last_position=0 if "bad position" in bad else int(found["last"] or 0),
+        periods=periods_of(found["begin"], found["end"]) if dated and found["undated"] < found["rows"] else None,
+        bad=bad,
+        **{name: found[name] for name in counted},
     )
-    there = tuple(kind for kind in bad if found[kind])
-    last = 0 if "bad position" in there else int(found["last"] or 0)
-    counts = {name: found[name] for name in ("below", "clicks_below", "repeated_clicks")}
-    return _Extent(found["rows"], last, periods, undated, **counts, bad=there)
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """What the queries returned."""
-
-    cutoff: int
-    split: Split
-    tables: dict[str, pa.Table]
-    without_unit: int
-    """Impressions, in a log with units."""
 
 
 def _count(
@@ -210,78 +133,89 @@ def _count(
     rankings: bool,
     tell: Progress,
     *,
-    checked: bool = False,
-) -> _Counts | None:
-    """Run the queries; return None if they find a bad impression, unless the log was checked already."""
+    dropped: list[BadRows] | None = None,
+) -> AggregatedLog | None:
+    """Run the queries; return None for a bad impression, unless the log was checked and the bad ones `dropped`."""
     last = extent.last_position
     cutoff = cutoff or min(last, DEFAULT_CUTOFF)
     split = split.fitted(table, log.source.name)
     tell("Looking at every impression")
     periods = extent.periods if extent.periods is not None and extent.periods.count > 1 else None
-    tables, alone = {}, 0
-    engine = table.get_backend().name
-    with run_once(interactions_of(table, split, cutoff, last=last, engine=engine, periods=periods)) as interactions:
+    tables, alone, engine = {}, 0, table.get_backend().name
+    interactions = log_queries.interactions_of(table, split, cutoff, last=last, engine=engine, periods=periods)
+    with run_once(interactions) as interactions:
         numbers = {kind: interactions.count(where=interactions[kind]) for kind in ("bad", "suspect")}
         within = {"where": interactions["counted"]} if "counted" in interactions.columns else {}
         found = fetch_row(interactions.aggregate(impressions=interactions.count(**within), **numbers))
-        if not checked and (
-            found["bad"]
-            or (found["suspect"] and has_repeated_document(table, interactions.filter(interactions["suspect"])))
-        ):
+        suspects = interactions.filter(interactions["suspect"])
+        if dropped is None and (found["bad"] or (found["suspect"] and has_repeated_document(table, suspects))):
             return None
         if "unit" in interactions.columns:
-            alone = fetch_row(without_unit(interactions))["impressions"]
+            alone = fetch_row(log_queries.without_unit(interactions))["impressions"]
         tell("Counting sets of clicks")
-        tables["patterns"] = pattern_table(fetch(pattern_counts(interactions)))
+        tables["patterns"] = log_queries.conformed(fetch(log_queries.pattern_counts(interactions)), "patterns")
         tell("Counting what was shown and clicked")
-        shown = fetch(shown_counts(table, interactions, cutoff))
-        if shown["query_id"].null_count or shown["document_id"].null_count:
-            return None
-        tables["shown_counts"] = shown_table(shown)
+        tables["shown_counts"] = log_queries.shown_table(fetch(log_queries.shown_counts(table, interactions, cutoff)))
         tell("Drawing a sample of impressions")
-        sampled = sampled_rows(table, interactions, cutoff, impressions=found["impressions"])
-        tables["sample"] = sample_table(fetch(sampled))
+        sampled = log_queries.sampled_rows(table, interactions, cutoff, impressions=found["impressions"])
+        tables["sample"] = log_queries.sample_table(fetch(sampled))
         if rankings:
             tell("Counting rankings")
-            tables["rankings"] = ranking_table(fetch(ranking_counts(table, interactions, cutoff)))
-    return _Counts(cutoff, split, tables, alone)
+            counts = log_queries.ranking_counts(table, interactions, cutoff)
+            tables["rankings"] = log_queries.ranking_table(fetch(counts))
+    moments = [] if extent.periods is None else extent.periods.describe()
+    manifest = {
+        "saferank": __version__,
+        "source": log.source.name,
+        "layout": log.layout,
+        "columns": log.columns,
+        "files": log.source.describe_files(),
+        "rows": extent.rows,
+        "cutoff": cutoff,
+        "clicks_below_cutoff": extent.clicks_below,
+        "split": split.describe(),
+        "segment": log.asked.get("segment"),
+        "unit": log.asked.get("unit"),
+        "reward": {"column": log.asked["reward"], "most": log.reward_most} if "reward" in log.asked else None,
+        "period": [str(moments[0][0]), str(moments[-1][1])] if moments else None,
+        "periods": moments,
+        "parts": _sizes(tables),
+        "bad_rows": {bad.kind.name: bad.dropped for bad in dropped or ()},
+        "notes": _notes(log, extent, cutoff, alone, moments),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return AggregatedLog(manifest=manifest, **tables)
 
 
 def _sizes(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
     """Return how much each part holds."""
     sizes = {part: dict.fromkeys(("interactions", "queries", "shown", "clicks"), 0) for part in PARTS}
-    of_patterns = (
-        tables["patterns"].group_by("part").aggregate([("interactions", "sum"), ("query_id", "count_distinct")])
-    )
-    for row in of_patterns.to_pylist():
+    patterns, shown = (tables[name].group_by("part") for name in ("patterns", "shown_counts"))
+    for row in patterns.aggregate([("interactions", "sum"), ("query_id", "count_distinct")]).to_pylist():
         sizes[row["part"]] |= {"interactions": row["interactions_sum"], "queries": row["query_id_count_distinct"]}
-    for row in tables["shown_counts"].group_by("part").aggregate([("shown", "sum"), ("clicked", "sum")]).to_pylist():
+    for row in shown.aggregate([("shown", "sum"), ("clicked", "sum")]).to_pylist():
         sizes[row["part"]] |= {"shown": row["shown_sum"], "clicks": row["clicked_sum"]}
     return sizes
 
 
-def _notes(log: ClickLog, counts: _Counts, extent: _Extent) -> list[str]:
-    """Return what a reader of the counts should know of how they came to be."""
-    notes, periods = [], extent.periods
+def _notes(log: ClickLog, extent: _Extent, cutoff: int, alone: int, moments: list[list[Any]]) -> list[str]:
+    """Return what a reader of the counts should know of how they came to be; `alone` are impressions without a unit."""
+    notes = []
     if extent.repeated_clicks:
-        notes.append(
-            f"{how_many(extent.repeated_clicks, 'row')} counted more than one click; each was taken as one click."
-        )
+        rows = how_many(extent.repeated_clicks, "row")
+        notes.append(f"{rows} counted more than one click; each was taken as one click.")
     if extent.below:
-        notes.append(
-            f"{extent.below:,} of {extent.rows:,} rows, with {extent.clicks_below:,} clicks, stood below rank "
-            f"{counts.cutoff} and were left out."
-        )
+        rows = f"{extent.below:,} of {extent.rows:,} rows, with {extent.clicks_below:,} clicks,"
+        notes.append(f"{rows} stood below rank {cutoff} and were left out.")
     if extent.undated:
+        rows = f"{extent.undated:,} of {extent.rows:,} rows"
+        notes.append(f"{rows} had no timestamp; impressions without any count as those of the first period.")
+    if extent.periods is not None and len(moments) > 1 and extent.periods.length > DAY:
+        days = extent.periods.length // DAY
+        notes.append(f"The log runs from {moments[0][0]} to {moments[-1][1]}, in periods of {days} days each.")
+    if alone:
+        which = "it" if alone == 1 else "each"
         notes.append(
-            f"{extent.undated:,} of {extent.rows:,} rows had no timestamp; impressions without any count as "
-            "those of the first period."
+            f"{how_many(alone, 'impression')} had no {log.asked['unit']}; {which} counts as a unit of its own."
         )
-    if periods is not None and extent.first_and_last and periods.count > 1 and periods.length > DAY:
-        first, last = extent.first_and_last
-        notes.append(f"The log runs from {first} to {last}, in periods of {periods.length // DAY} days each.")
-    if counts.without_unit:
-        which = "it" if counts.without_unit == 1 else "each"
-        impressions = how_many(counts.without_unit, "impression")
-        notes.append(f"{impressions} had no {log.unit}; {which} counts as a unit of its own.")
     return notes

@@ -1,12 +1,10 @@
 """A click log after the group-by: a few tables and a manifest, in memory or as a folder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +40,6 @@ SCHEMAS = {
 are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
 everywhere in a log without timestamps; `unit` is null unless the log was aggregated with one."""
 FILES = {name: f"{name}.parquet" for name in SCHEMAS} | {"shown_counts": "impressions.parquet"}
-OPTIONAL_TABLES = ("rankings", "sample")
 
 
 @dataclass(frozen=True)
@@ -108,8 +105,7 @@ class AggregatedLog:
         query = places.of_queries(rows["query_id"])
         rows, query = rows.filter(pa.array(query >= 0)), query[query >= 0]
         clicked = rows["clicked"].combine_chunks()
-        lengths = pc.list_value_length(clicked).to_numpy(zero_copy_only=False).astype(np.int64)
-        owner = np.repeat(np.arange(len(rows)), lengths)
+        owner = np.repeat(np.arange(len(rows)), np.asarray(pc.list_value_length(clicked)))
         place = places.of_pairs(rows["query_id"].take(pa.array(owner)), clicked.flatten())
         known = place >= 0
         segment, unit, rewards = (
@@ -123,8 +119,8 @@ class AggregatedLog:
             interactions=rows["interactions"].to_numpy(),
             segment=None if segment is None else np.array(segment.fill_null("").to_pylist(), np.str_),
             period=rows["period"].to_numpy().astype(np.int64),
-            unit=None if unit is None else _numpy(unit.dictionary_encode().indices).astype(np.int64),
-            rewards=None if rewards is None else _numpy(rewards.flatten())[known],
+            unit=None if unit is None else np.asarray(unit.dictionary_encode().indices).astype(np.int64),
+            rewards=None if rewards is None else np.asarray(rewards.flatten())[known],
         )
 
     def missing_pairs(self, data: RankingData) -> pa.Table:
@@ -145,7 +141,7 @@ class AggregatedLog:
             (unfinished / "manifest.json").write_text(json.dumps(FORMAT.marked(self.manifest), indent=2) + "\n")
 
     @classmethod
-    def read(cls, folder: str | Path) -> AggregatedLog:
+    def read(cls, folder: str | Path) -> Self:
         """Read what `write` wrote."""
         folder = Path(folder)
         manifest = FORMAT.read(folder / "manifest.json")
@@ -153,7 +149,7 @@ class AggregatedLog:
         tables: dict[str, pa.Table] = {}
         for name, schema in SCHEMAS.items():
             file = folder / FILES[name]
-            if name in OPTIONAL_TABLES and not file.exists():
+            if name in ("rankings", "sample") and not file.exists():
                 continue
             try:
                 table = pq.read_table(file, partitioning=None)
@@ -165,8 +161,7 @@ class AggregatedLog:
         log = cls(**tables, manifest=manifest)
         most = {"period": max(len(log.periods), 1) - 1, "position": log.cutoff}
         for name, column in (("shown_counts", "period"), ("patterns", "period"), ("shown_counts", "position")):
-            highest = pc.max(tables[name][column]).as_py()
-            if highest is not None and highest > most[column]:
+            if (highest := pc.max(tables[name][column]).as_py() or 0) > most[column]:
                 message = f"got {highest}, but by the manifest the largest is {most[column]}; {FORMAT.again}."
                 raise DataError(message, file=folder / FILES[name], column=column)
         return log
@@ -185,7 +180,7 @@ class Places:
         self.query_ids = pa.array(query_ids, pa.string())
         documents = pa.array(document_ids, pa.string()).dictionary_encode()
         self.document_ids = documents.dictionary
-        pairs = data.query_of_document * len(self.document_ids) + _numpy(documents.indices).astype(np.int64)
+        pairs = data.query_of_document * len(self.document_ids) + np.asarray(documents.indices)
         self.order = np.argsort(pairs, kind="stable")
         self.pairs = pairs[self.order]
 
@@ -203,18 +198,11 @@ class Places:
 
 def _index(values: pa.ChunkedArray | pa.Array, among: pa.Array) -> NDArray[np.int64]:
     """Return where each value stands in `among`, -1 where it does not."""
-    found = pc.index_in(values, value_set=among)
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    return _numpy(found.fill_null(-1)).astype(np.int64)
-
-
-def _numpy(values: pa.Array) -> NDArray[Any]:
-    return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return np.asarray(pc.index_in(values, value_set=among).fill_null(-1)).astype(np.int64)
 
 
 def _of_parts(table: pa.Table, parts: str | Iterable[str]) -> pa.Table:
     wanted = [parts] if isinstance(parts, str) else list(parts)
-    unknown = set(wanted) - set(PARTS)
-    if unknown:
-        raise UsageError(f"no part is called '{sorted(unknown)[0]}'; there are {', '.join(PARTS)}.")
+    if unknown := sorted({*wanted} - {*PARTS}):
+        raise UsageError(f"no part is called '{unknown[0]}'; there are {', '.join(PARTS)}.")
     return table.filter(pc.is_in(table["part"], value_set=pa.array(wanted, pa.string())))

@@ -1,7 +1,5 @@
 """A click log, whatever its source and layout: one Ibis table with one row per shown document."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +29,8 @@ class ClickLog:
     layout: str
     columns: dict[str, str]
     """Our name of each column -> the log's."""
-    segment: str | None = None
-    """The log's column that `segment` was taken from."""
-    unit: str | None = None
-    """The log's column that `unit` was taken from: a user or session, whose clicks depend on each other."""
-    reward: str | None = None
-    """The log's column that `reward`, what a click is worth, was taken from."""
+    asked: dict[str, str]
+    """The same of the columns that were asked for: `segment`, `unit` (a user or session), `reward` of a click."""
     reward_most: float | None = None
     """The most that a click can be worth."""
 
@@ -78,4 +72,4 @@ def open_log(
         table, used = ubi_log(found, columns, asked, action or None)
     else:
         table, used = (nested_log if name == "nested" else long_log)(found, columns, asked)
-    return ClickLog(table, found, name, used, segment, unit, reward, reward_most)
+    return ClickLog(table, found, name, used, asked, reward_most)

@@ -6,8 +6,6 @@ two slots are equal the impression is a suspect (one in 45 of those with ten dif
 checked again. More positions than slots are checked by the slower way, lists of hashes and positions.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import ibis
@@ -35,6 +33,7 @@ def _duckdb_hash(value) -> dt.uint64:  # type: ignore[no-untyped-def]
 def check_metrics(log: ir.Table, last: int, engine: str) -> dict[str, ir.Value]:
     """Return what an impression must keep of its rows, beside its `query`; `last` is the largest position of all."""
     metrics: dict[str, ir.Value] = {"rows": log.count(), "last_query": log["query_id"].max()}
+    metrics["keys"] = log.count(where=log["query_id"].notnull() & log["document_id"].notnull())
     position = log["position"].cast("int32")
     hashed = _duckdb_hash(log["document_id"]) if engine == "duckdb" else log["document_id"].hash()
     if last > _MOST_SLOTS:
@@ -48,7 +47,7 @@ def check_metrics(log: ir.Table, last: int, engine: str) -> dict[str, ir.Value]:
 
 
 def checked(impressions: ir.Table, last: int) -> ir.Table:
-    """Return the impressions, and whether each is `bad` (two queries, a position twice) or `suspect` (see above)."""
+    """Return the impressions, and whether each is `bad` (two queries, a position twice, no id) or `suspect` (above)."""
     rows = impressions["rows"]
     if last > _MOST_SLOTS:
         shown = impressions["positions"].unique().length()
@@ -64,4 +63,5 @@ def checked(impressions: ir.Table, last: int) -> ir.Table:
         alike = [(one != 0) & (one == other) for one, other in combinations(taken, 2)]
         suspect = ibis.or_(*alike) if alike else ibis.literal(False)
     two_queries = impressions["query"] != impressions["last_query"]
-    return impressions.mutate(bad=two_queries | (shown != rows), suspect=suspect)
+    nameless = impressions["keys"] != rows
+    return impressions.mutate(bad=nameless | two_queries | (shown != rows), suspect=suspect)

@@ -1,7 +1,5 @@
 """Layouts of a click log, recognised by their columns, each brought to one row per shown document."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import ibis
@@ -16,7 +14,8 @@ NESTED = ("query_id", "document_ids", "clicks")
 IDS = ("impression_id", "query_id", "document_id")
 EXTRAS = ("timestamp", "segment", "unit", "reward")
 """Columns that not every log has."""
-OPTIONAL = {"long": ("timestamp",), "nested": ("impression_id", "positions", "timestamp")}
+Laid = tuple[ir.Table, dict[str, str]]
+"""A log in our layout, and our name -> theirs of the columns that were used."""
 
 
 def is_nested(table: ir.Table, columns: Mapping[str, str]) -> bool:
@@ -25,12 +24,10 @@ def is_nested(table: ir.Table, columns: Mapping[str, str]) -> bool:
     return name in table.columns or "document_ids" in columns
 
 
-def long_log(
-    source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str]
-) -> tuple[ir.Table, dict[str, str]]:
+def long_log(source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str]) -> Laid:
     """Bring a log with one row per shown document to our names; return it and the columns used."""
     table = source.tables["log"]
-    used = pick(table, source.name, LONG, OPTIONAL["long"], columns)
+    used = pick(table, source.name, LONG, ("timestamp",), columns)
     ids = [used[name] for name in IDS]
     log = table.select(
         **{name: identifier(table, used[name], source.name) for name in IDS},
@@ -40,9 +37,7 @@ def long_log(
     return log, used
 
 
-def nested_log(
-    source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str]
-) -> tuple[ir.Table, dict[str, str]]:
+def nested_log(source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str]) -> Laid:
     """Bring a log with one row per impression, and lists in it, to one row per shown document.
 
     `clicks` are as many numbers as `document_ids`, or, as text, the ids of the clicked documents. Positions count
@@ -50,30 +45,26 @@ def nested_log(
     place in the file.
     """
     table = source.tables["log"]
-    used = pick(table, source.name, NESTED, OPTIONAL["nested"], columns)
-    lists = [used[name] for name in ("document_ids", "clicks", "positions") if name in used]
-    for name in lists:
-        if not table[name].type().is_array():
-            raise DataError(f"holds {table[name].type()}, but must hold a list.", file=source.name, column=name)
+    used = pick(table, source.name, NESTED, ("impression_id", "positions", "timestamp"), columns)
+    lists = {name: table[used[name]] for name in ("document_ids", "clicks", "positions") if name in used}
+    for name, values in lists.items():
+        if not values.type().is_array():
+            raise DataError(f"holds {values.type()}, but must hold a list.", file=source.name, column=used[name])
     if "impression_id" in used:
         impression = identifier(table, used["impression_id"], source.name)
     elif source.row_id is not None:
         impression = source.row_id
     else:
         raise missing(table, source.name, {"impression_id": "impression_id"})
-    by_id = all(table[used[name]].type().value_type.is_string() for name in ("document_ids", "clicks"))
+    by_id = all(lists[name].type().value_type.is_string() for name in ("document_ids", "clicks"))
     rows = table.select(
         impression_id=impression,
         query_id=identifier(table, used["query_id"], source.name),
-        **{name: _list(table[used[name]]) for name in ("document_ids", "clicks", "positions") if name in used},
+        # an empty list in place of null: beside a list of documents that is one of another length
+        **{name: ibis.coalesce(values, ibis.literal([], type=values.type())) for name, values in lists.items()},
         **extras(table, used, asked, source.name),
     )
     return (_clicked_by_id(rows, source.name) if by_id else _shown(rows, source.name)), used
-
-
-def _list(values: ir.ArrayValue) -> ir.ArrayValue:
-    """Return lists, empty ones in place of null: beside a list of documents that is one of another length."""
-    return ibis.coalesce(values, ibis.literal([], type=values.type()))
 
 
 def _shown(rows: ir.Table, name: str, *, by_id: bool = False) -> ir.Table:
@@ -122,11 +113,8 @@ def pick(
     table: ir.Table, source: str, required: tuple[str, ...], optional: tuple[str, ...], columns: Mapping[str, str]
 ) -> dict[str, str]:
     """Return our name -> theirs for the columns that are there; raise for those that are missing."""
-    unknown = set(columns) - {*required, *optional}
-    if unknown:
-        raise UsageError(
-            f"this layout has no column '{sorted(unknown)[0]}'; it has {', '.join((*required, *optional))}."
-        )
+    if unknown := sorted({*columns} - {*required, *optional}):
+        raise UsageError(f"this layout has no column '{unknown[0]}'; it has {', '.join((*required, *optional))}.")
     wanted = {name: columns.get(name, name) for name in (*required, *optional)}
     used = {name: theirs for name, theirs in wanted.items() if theirs in table.columns}
     absent = {name: wanted[name] for name in wanted if name not in used and (name in required or name in columns)}
@@ -180,12 +168,9 @@ def _refuse_text(table: ir.Table, name: str, source: str, ids: Sequence[str]) ->
         return
     for row in found:
         where = "" if ROW in row else " for " + ", ".join(f"{column} {row[column]}" for column in ids)
-        raise DataError(
-            f"got '{row[name]}'{where}, but must hold numbers; correct it, or convert the column.",
-            file=short_path(row[FILE]) if FILE in row else source,
-            row=row.get(ROW),
-            column=name,
-        )
+        message = f"got '{row[name]}'{where}, but must hold numbers; correct it, or convert the column."
+        file = short_path(row[FILE]) if FILE in row else source
+        raise DataError(message, file=file, row=row.get(ROW), column=name)
 
 
 def extras(table: ir.Table, used: Mapping[str, str], asked: Mapping[str, str], source: str) -> dict[str, ir.Value]:
@@ -196,11 +181,9 @@ def extras(table: ir.Table, used: Mapping[str, str], asked: Mapping[str, str], s
     for name, theirs in asked.items():
         if theirs not in table.columns:
             raise DataError(f"there is no such column; there are {_names(table)}.", file=source, column=theirs)
-        if name == "reward":
-            ids = [used[ours] for ours in IDS if ours in used]
-            chosen[name] = number(table, theirs, source, ids).cast("float64")
-        else:
-            chosen[name] = table[theirs].cast("string")
+        ids = [used[ours] for ours in IDS if ours in used]
+        reward = name == "reward"
+        chosen[name] = number(table, theirs, source, ids).cast("float64") if reward else table[theirs].cast("string")
     return chosen
 
 

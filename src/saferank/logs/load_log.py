@@ -1,7 +1,5 @@
 """A log for the steps that come after: a folder of statistics as it is, anything else aggregated first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -53,8 +51,6 @@ def load_log(
         wanted |= {f"split {name}": value for name, value in split.describe().items() if value or name != "boundaries"}
     for name, value in wanted.items():
         if value is not None and value != given.get(name):
-            raise UsageError(
-                f"{source} was aggregated with {name.replace('_', '-')} {given.get(name)}, not {value}; leave that "
-                "out, or aggregate the log again."
-            )
+            said = f"{source} was aggregated with {name.replace('_', '-')} {given.get(name)}, not {value}"
+            raise UsageError(f"{said}; leave that out, or aggregate the log again.")
     return statistics

@@ -1,11 +1,15 @@
-"""The queries that count a click log, as Ibis expressions that DuckDB, PostgreSQL and Spark can run."""
+"""The queries that count a click log, which DuckDB, PostgreSQL and Spark can run, and what becomes of their results."""
 
-from __future__ import annotations
+from concurrent.futures import ThreadPoolExecutor
 
 import ibis
 import ibis.expr.types as ir
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from saferank.logs.aggregated_log import PARTS
+from saferank.engine.ragged import offsets_of, query_of_document
+from saferank.logs.aggregated_log import PARTS, SCHEMAS
 from saferank.logs.impression_checks import check_metrics, checked
 from saferank.logs.periods import Periods
 from saferank.logs.split import Split, TimeSplit, md5, threshold
@@ -24,9 +28,8 @@ def interactions_of(
     """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
 
     There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column;
-    `rewards` are in the order of `clicked`, and null without a click.
-    `counted` is false if the impression shows nothing within the cutoff. For `bad` and `suspect` see
-    `impression_checks`. `last` is the largest position of the log.
+    `rewards` are in the order of `clicked`, and null without a click. `counted` is false if the impression shows
+    nothing within the cutoff. For `bad` and `suspect` see `impression_checks`. `last` is the log's largest position.
     """
     within = log["click"] > 0
     metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
@@ -89,8 +92,9 @@ def shown_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table
     rows = rows.mutate(position=rows["position"].cast("int32"))
     counts = {}
     for part in range(len(PARTS)):
-        counts[f"shown_{part}"] = rows.count(where=rows["part"] == part)
-        counts[f"clicked_{part}"] = rows.count(where=(rows["part"] == part) & (rows["click"] > 0))
+        within = rows["part"] == part
+        counts[f"shown_{part}"] = rows.count(where=within)
+        counts[f"clicked_{part}"] = rows.count(where=within & (rows["click"] > 0))
     keys = (*period, "query_id", "document_id", "position")
     return rows.group_by(*keys).aggregate(**counts).order_by(*keys)
 
@@ -108,15 +112,9 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
         drawn = drawn.order_by("digest").limit(SAMPLED)
     kept = [name for name in ("part", "period", "unit") if name in drawn.columns]
     shown = log.filter(log["position"] <= cutoff)
-    shown = shown.select(
-        "impression_id",
-        "query_id",
-        "document_id",
-        position=shown["position"].cast("int32"),
-        click=(shown["click"] > 0).cast("int8"),
-    )
-    rows = shown.join(drawn.select("impression_id", *kept), "impression_id")
-    return rows.order_by("impression_id", "position")
+    click, position = (shown["click"] > 0).cast("int8"), shown["position"].cast("int32")
+    shown = shown.select("impression_id", "query_id", "document_id", position=position, click=click)
+    return shown.join(drawn.select("impression_id", *kept), "impression_id").order_by("impression_id", "position")
 
 
 def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
@@ -129,3 +127,63 @@ def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Tab
     found = found.mutate(ranking=found["ranking"].sort())
     keys = ("part", "query", "ranking", "clicked")
     return found.group_by(*keys).aggregate(interactions=found.count()).order_by(*keys)
+
+
+# From what the queries return to the tables of an aggregated log.
+
+
+def shown_table(wide: pa.Table) -> pa.Table:
+    """Return the result of `shown_counts` with rows for each part in place of columns for each part."""
+    keys = {name: wide[name] for name in wide.column_names if not name.startswith(("shown", "clicked"))}
+    keys |= {name: wide[name].cast(pa.string()) for name in ("query_id", "document_id")}
+
+    def rows(place: int) -> pa.Table:
+        shown, clicked = wide[f"shown_{place}"], wide[f"clicked_{place}"]
+        part = pa.repeat(pa.scalar(PARTS[place]), len(wide))
+        return conformed(pa.table({**keys, "part": part, "shown": shown, "clicked": clicked}), "shown_counts").filter(
+            pc.greater(shown, 0)
+        )
+
+    with ThreadPoolExecutor() as threads:
+        return pa.concat_tables(threads.map(rows, range(len(PARTS))))
+
+
+def sample_table(rows: pa.Table) -> pa.Table:
+    """Return the result of `sampled_rows`, which is sorted by impression, with numbers in place of their ids."""
+    ids = rows["impression_id"]
+    first = pc.not_equal(ids[1:], ids[:-1]).to_numpy()
+    number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)[: len(rows)]
+    return conformed(rows.append_column("impression", pa.array(number)), "sample")
+
+
+def ranking_table(counts: pa.Table) -> pa.Table:
+    """Return the result of `ranking_counts` with each document at its rank, and null where nothing was shown."""
+    lists = counts["ranking"].combine_chunks()
+    flat, starts = lists.flatten(), offsets_of(pc.list_value_length(lists).to_numpy())
+    position = pc.utf8_slice_codeunits(flat, 0, POSITION_DIGITS).cast(pa.int64()).to_numpy()
+    offsets = offsets_of(position[starts[1:] - 1])  # the last of each list stands lowest
+    place = np.full(offsets[-1], -1)
+    place[offsets[:-1][query_of_document(starts)] + position - 1] = np.arange(len(position))
+    documents = pc.utf8_slice_codeunits(flat, POSITION_DIGITS).take(pa.array(place, mask=place < 0))
+    rankings = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), documents)
+    at = counts.column_names.index("ranking")
+    return conformed(counts.set_column(at, "ranking", rankings), "rankings")
+
+
+def conformed(found: pa.Table, name: str) -> pa.Table:
+    """Return what a query found as this table of an aggregated log.
+
+    Parts have names in place of numbers. Without such a column, the period is 0 and others are null.
+    """
+    found = found.rename_columns(["query_id" if column == "query" else column for column in found.column_names])
+
+    def column(field: pa.Field) -> pa.ChunkedArray | pa.Array:
+        if field.name not in found.column_names:
+            return pa.repeat(pa.scalar(0 if field.name == "period" else None, field.type), len(found))
+        values = found[field.name]
+        if field.name == "part" and pa.types.is_integer(values.type):
+            return pc.take(pa.array(PARTS), values)
+        values = values.cast(field.type)
+        return pc.coalesce(values, pa.scalar([], field.type)) if field.name == "rewards" else values
+
+    return pa.table([column(field) for field in SCHEMAS[name]], schema=SCHEMAS[name])

@@ -1,7 +1,5 @@
 """Periods of a click log: calendar days or clock hours, within which later steps compare what was shown and clicked."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -41,9 +39,9 @@ class Periods:
 
     def describe(self) -> list[list[Any]]:
         """Return the first and last moment of each period, within those of the log, as ISO text or numbers."""
-        begins = [self.begin + place * self.length for place in range(self.count)]
-        first = [self.first, *map(self._moment, begins[1:])]
-        last = [*(self._moment(begin, before=True) for begin in begins[1:]), self.last]
+        begins = [self.begin + place * self.length for place in range(1, self.count)]
+        first = [self.first, *map(self._moment, begins)]
+        last = [*(self._moment(begin, before=True) for begin in begins), self.last]
         return [[_plain(moment) for moment in pair] for pair in zip(first, last, strict=True)]
 
     def _moment(self, seconds: int, *, before: bool = False) -> Any:
@@ -61,17 +59,14 @@ def periods_of(first: Any, last: Any) -> Periods:
     more of those, else the whole log. With more than 400 days, each period is as many whole days as needed.
     """
     if isinstance(first, datetime):
+        numbers = [(moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() for moment in (first, last)]
         per_second = 1
-        low, high = (
-            math.floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-            for moment in (first, last)
-        )
     elif math.isfinite(first) and math.isfinite(last):
-        largest = max(abs(first), abs(last))
-        per_second = next(unit for most, unit in _PER_SECOND if largest <= most)
-        low, high = math.floor(first / per_second), math.floor(last / per_second)
+        numbers = [first, last]
+        per_second = next(unit for most, unit in _PER_SECOND if max(abs(first), abs(last)) <= most)
     else:
         return Periods(first, last, 0, DAY, 1)
+    low, high = (math.floor(number / per_second) for number in numbers)
     for length in (DAY, HOUR):
         begin = low // length * length
         count = (high - begin) // length + 1

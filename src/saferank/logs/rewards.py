@@ -1,17 +1,13 @@
 """What a click is worth, such as its revenue: a number from 0 to a maximum that is stated before the log is read."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import ibis
+import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.logs.layouts import IDS
 from saferank.logs.source import fetch
-
-if TYPE_CHECKING:
-    from saferank.logs.click_log import ClickLog
 
 
 def check_reward(reward: str | None, most: float | None, layout: str) -> None:
@@ -28,23 +24,17 @@ def check_reward(reward: str | None, most: float | None, layout: str) -> None:
         raise UsageError(f"--reward-most {most}: must be a number above 0.")
 
 
-def check_rewards(log: ClickLog) -> None:
+def check_rewards(log: ir.Table, column: str | None, most: float | None, source: str) -> None:
     """Raise for a click on a shown document whose reward is missing, negative or above the stated maximum."""
-    if log.reward is None or log.reward_most is None:
+    if column is None or most is None:
         return
-    rows = log.table
-    reward = rows["reward"]
-    wrong = reward.isnull() | reward.isnan() | (reward < 0) | (reward > log.reward_most)
-    clicked = ibis.coalesce(rows["click"] > 0, False) & rows["position"].notnull()
-    bad = rows.filter(clicked & ibis.coalesce(wrong, True))
-    ids = ("impression_id", "query_id", "document_id")
-    found = fetch(bad.order_by(*ids).limit(1).select(*ids, "reward")).to_pylist()
-    for row in found:
+    reward = log["reward"]
+    wrong = reward.isnull() | reward.isnan() | (reward < 0) | (reward > most)
+    clicked = ibis.coalesce(log["click"] > 0, False) & log["position"].notnull()
+    bad = log.filter(clicked & ibis.coalesce(wrong, True)).order_by(*IDS).limit(1)
+    for row in fetch(bad.select(*IDS, "reward")).to_pylist():
         value = "no value" if row["reward"] is None else row["reward"]
-        where = ", ".join(f"{name} {row[name]}" for name in ids)
-        raise DataError(
-            f"got {value} for {where}, but the reward of a click must be from 0 to {log.reward_most:g}; correct it, "
-            "or state another maximum with --reward-most.",
-            file=log.source.name,
-            column=log.reward,
-        )
+        where = ", ".join(f"{name} {row[name]}" for name in IDS)
+        message = f"got {value} for {where}, but the reward of a click must be from 0 to {most:g}"
+        remedy = "correct it, or state another maximum with --reward-most."
+        raise DataError(f"{message}; {remedy}", file=source, column=column)

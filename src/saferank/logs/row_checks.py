@@ -1,7 +1,5 @@
 """What can be wrong with the rows of a click log: found by queries, reported with counts and examples, or dropped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +11,12 @@ import pyarrow as pa
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.layouts import LONG
 from saferank.logs.source import fetch, fetch_row
 
 EXAMPLES = 3
 """How many offending rows a message shows."""
 _LARGEST = 2.0**31
-SHOWN_IN_EXAMPLES = ("impression_id", "query_id", "document_id", "position", "click")
 
 
 @dataclass(frozen=True)
@@ -71,15 +69,30 @@ class BadRows:
 
     def describe(self) -> str:
         """Return what was found, with the first rows."""
-        examples = "".join(f"\n    {_describe(row)}" for row in self.examples)
         within = "" if self.kind.name == "null impression_id" else f" (in {how_many(self.impressions, 'impression')})"
-        return f"\n  {how_many(self.rows, 'row')} {self.kind.what}{within}, such as{examples}"
+        lines = [f"\n  {how_many(self.rows, 'row')} {self.kind.what}{within}, such as"]
+        for row in self.examples:
+            values = (f"{name} {'null' if value is None else value}" for name, value in row.items())
+            lines.append(f"\n    {', '.join(values)}")
+        return "".join(lines)
 
 
-# Expressions on single rows.
+def wrong_rows(log: ir.Table) -> dict[str, ir.BooleanValue]:
+    """Return whether a row is bad in each of the ways that the row itself shows."""
+    position, click = log["position"], log["click"]
+    not_shown = position.isnull() & ibis.coalesce(click > 0, False)
+    wrong = {
+        "null query_id": log["query_id"].isnull(),
+        "null document_id": log["document_id"].isnull(),
+        "bad position": _not_whole(position) | ibis.coalesce(position < 1, False),
+        "bad click": _not_whole(click) | ibis.coalesce(click < 0, False),
+    }
+    wrong = {kind: bad & ~not_shown for kind, bad in wrong.items()} | {"click on what was not shown": not_shown}
+    named = log["impression_id"].notnull()
+    return {kind: bad & named for kind, bad in wrong.items()} | {"null impression_id": ~named}
 
 
-def not_whole(value: ir.Value) -> ir.BooleanValue:
+def _not_whole(value: ir.Value) -> ir.BooleanValue:
     """Whether a number is missing, not finite, has decimals or is beyond what is counted."""
     if value.type().is_integer():
         return value.isnull()
@@ -88,46 +101,21 @@ def not_whole(value: ir.Value) -> ir.BooleanValue:
     return ibis.ifelse(wild, True, exact != exact.floor())  # engines round to whole numbers, and NaN is none
 
 
-def not_shown(log: ir.Table) -> ir.BooleanValue:
-    """Whether a row is a click on what was not shown."""
-    return log["position"].isnull() & ibis.coalesce(log["click"] > 0, False)
-
-
-def bad_position(log: ir.Table) -> ir.BooleanValue:
-    """Whether a row has no valid position, and is not a click on what was not shown."""
-    below = ibis.coalesce(log["position"] < 1, False)
-    return (not_whole(log["position"]) | below) & ~not_shown(log)
-
-
-def bad_click(log: ir.Table) -> ir.BooleanValue:
-    """Whether a row's click is neither 0 nor 1 nor a count."""
-    return not_whole(log["click"]) | ibis.coalesce(log["click"] < 0, False)
-
-
-# The rows of each kind.
+def _usable(log: ir.Table) -> ir.Table:
+    """Return the rows of something shown in some impression."""
+    wrong = wrong_rows(log)
+    return log.filter(~wrong["null impression_id"] & ~wrong["click on what was not shown"])
 
 
 def offending_rows(kind: str, log: ir.Table) -> ir.Table:
     """Return the rows of a log that are bad in this way."""
-    if kind == "null impression_id":
-        return log.filter(log["impression_id"].isnull())
-    log = log.filter(log["impression_id"].notnull())
-    if kind == "click on what was not shown":
-        return log.filter(not_shown(log))
-    log = log.filter(~not_shown(log))
-    if kind in ("null query_id", "null document_id"):
-        return log.filter(log[kind.removeprefix("null ")].isnull())
-    if kind == "null timestamp":
-        dated = log.group_by("impression_id").aggregate(first=log["timestamp"].min())
-        return log.semi_join(dated.filter(dated["first"].isnull()), "impression_id")
-    if kind == "bad position":
-        return log.filter(bad_position(log))
-    if kind == "bad click":
-        return log.filter(bad_click(log))
-    if kind == "two queries":
-        queries = log.group_by("impression_id").aggregate(queries=log["query_id"].nunique())
-        return log.semi_join(queries.filter(queries["queries"] > 1), "impression_id")
-    key = kind.removeprefix("repeated ") + ("_id" if kind.endswith("document") else "")
+    if kind in (wrong := wrong_rows(log)):
+        return log.filter(wrong[kind])
+    log = _usable(log)
+    if kind in ("null timestamp", "two queries"):
+        bad = log["timestamp"].min().isnull() if kind == "null timestamp" else log["query_id"].nunique() > 1
+        return log.semi_join(log.group_by("impression_id").having(bad).aggregate(), "impression_id")
+    key = {"repeated position": "position", "repeated document": "document_id"}[kind]
     return log.semi_join(_repeated(log, key), ["impression_id", key])
 
 
@@ -139,8 +127,8 @@ def has_repeated_document(log: ir.Table, suspects: ir.Table) -> bool:
 
 def _repeated(log: ir.Table, key: str) -> ir.Table:
     """Return what appears more than once in an impression."""
-    counts = log.filter(log[key].notnull()).group_by("impression_id", key).aggregate(times=lambda rows: rows.count())
-    return counts.filter(counts["times"] > 1)
+    named = log.filter(log[key].notnull())
+    return named.group_by("impression_id", key).having(named.count() > 1).aggregate()
 
 
 def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
@@ -151,14 +139,14 @@ def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
         counts = fetch_row(bad.aggregate(rows=bad.count(), impressions=bad["impression_id"].nunique()))
         if counts["rows"]:
             order = [bad[column] for column in ("impression_id", "position", "document_id")]
-            first = fetch(bad.order_by(order).limit(EXAMPLES).select(*SHOWN_IN_EXAMPLES)).to_pylist()
+            first = fetch(bad.order_by(order).limit(EXAMPLES).select(*LONG)).to_pylist()
             found.append(BadRows(kind, counts["rows"], counts["impressions"], first))
     return found
 
 
 def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
     """Return the log without the impressions, or single rows, that were found to be bad."""
-    kept = log.filter(log["impression_id"].notnull() & ~not_shown(log))
+    kept = _usable(log)
     whole = [offending_rows(bad.kind.name, log) for bad in found if not bad.kind.row_only]
     if whole:
         ids = pa.concat_tables([fetch(rows.select("impression_id").distinct()) for rows in whole])
@@ -170,11 +158,9 @@ def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
 def bad_rows_error(found: list[BadRows], source: str) -> DataError:
     """Return the error that lists every kind of bad row, with counts and the first of each."""
     listed = "".join(bad.describe() for bad in found)
-    return DataError(
-        f"has rows that cannot be used:{listed}\nCorrect them, or leave them out with --on-bad-rows drop "
-        "(single rows for clicks on what was not shown and rows without impression_id, else the whole impression).",
-        file=source,
-    )
+    single = "single rows for clicks on what was not shown and rows without impression_id, else the whole impression"
+    remedy = f"Correct them, or leave them out with --on-bad-rows drop ({single})."
+    return DataError(f"has rows that cannot be used:{listed}\n{remedy}", file=source)
 
 
 def how_many(number: int, unit: str) -> str:
@@ -182,23 +168,16 @@ def how_many(number: int, unit: str) -> str:
     return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
-def _describe(row: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {'null' if value is None else value}" for name, value in row.items())
-
-
 def missing_features_error(log: AggregatedLog, data: RankingData) -> DataError | None:
     """Return the error for shown documents that `data` has no features of, or None if it has all of them."""
     missing = log.missing_pairs(data)
     if not len(missing):
         return None
-    pairs = missing.sort_by([("query_id", "ascending"), ("document_id", "ascending")])
-    shown = sum(missing["shown_sum"].to_pylist())
+    pairs = missing.sort_by([("query_id", "ascending"), ("document_id", "ascending")]).slice(0, EXAMPLES).to_pylist()
     examples = "".join(
         f"\n    query_id {row['query_id']}, document_id {row['document_id']}, shown {row['shown_sum']:,}"
-        for row in pairs.slice(0, EXAMPLES).to_pylist()
+        for row in pairs
     )
-    return DataError(
-        f"shows {len(missing):,} pairs of query and document ({shown:,} times) without features in {data.source}, "
-        f"such as{examples}\nAdd their features, or leave them out with --on-bad-rows drop.",
-        file=log.source,
-    )
+    many = f"{len(missing):,} pairs of query and document ({sum(missing['shown_sum'].to_pylist()):,} times)"
+    remedy = "Add their features, or leave them out with --on-bad-rows drop."
+    return DataError(f"shows {many} without features in {data.source}, such as{examples}\n{remedy}", file=log.source)

@@ -1,7 +1,5 @@
 """Session logs as text (Yandex, NAVER): result pages and the clicks on them, in the order of time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,16 +8,10 @@ import pyarrow as pa
 
 from saferank.engine.errors import DataError
 
+_TEXT, _NUMBER = pa.string(), pa.int32()
 SCHEMA = pa.schema(
-    [
-        ("impression_id", pa.string()),
-        ("query_id", pa.string()),
-        ("document_id", pa.string()),
-        ("position", pa.int32()),
-        ("click", pa.int32()),
-        ("timestamp", pa.int64()),
-        ("session", pa.string()),
-    ]
+    {"impression_id": _TEXT, "query_id": _TEXT, "document_id": _TEXT, "position": _NUMBER, "click": _NUMBER}
+    | {"timestamp": pa.int64(), "session": _TEXT}
 )
 
 
@@ -79,8 +71,5 @@ def _lines(file: Path) -> Iterator[tuple[str, int, str, list[str]]]:
                     raise ValueError
                 yield session, int(time), kind, rest
             except (ValueError, KeyError) as error:
-                raise DataError(
-                    "got neither `session time Q query region document ...` nor `session time C document`, with tabs.",
-                    file=file,
-                    line=number,
-                ) from error
+                message = "got neither `session time Q query region document ...` nor `session time C document`"
+                raise DataError(f"{message}, with tabs.", file=file, line=number) from error

@@ -1,7 +1,5 @@
 """Where a click log lies: Parquet, CSV or JSON files, a table of a DuckDB file, a session text, an Ibis table."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -19,7 +17,6 @@ import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.parquet as pq
-import sqlglot.expressions as sge
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.files.table_files import table_files
@@ -35,6 +32,7 @@ SUFFIXES = {
 }
 ROW, FILE = ADDED = ("file_row_number", "filename")
 """Columns that DuckDB adds to Parquet files when asked: they identify a row, however often it is read."""
+UBI = ("ubi_queries", "ubi_events")
 LARGEST_HASHED = 1 << 28
 """Files larger than this are identified by their size alone: hashing them would take longer than reading them."""
 
@@ -56,8 +54,7 @@ class LogSource:
         """Return name, size and SHA-256 of each file; of a folder only the name."""
         described = []
         for file in self.files:
-            size = file.stat().st_size if file.is_file() else None
-            digest = None
+            size, digest = file.stat().st_size if file.is_file() else None, None
             if size is not None and size <= LARGEST_HASHED:
                 with file.open("rb") as opened:
                     digest = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -102,9 +99,7 @@ def run_once(expression: ir.Table) -> Iterator[ir.Table]:
         with quietly():
             yield connection.create_table(name, expression, temp=True)
     finally:
-        table = sge.to_identifier(name, quoted=True)  # Ibis's `drop_table` knows only the older way to say it
-        named = {"tables": [table]} if "tables" in sge.Drop.arg_types else {"this": table}
-        connection.raw_sql(sge.Drop(kind="TABLE", exists=True, **named))
+        connection.raw_sql(f'DROP TABLE IF EXISTS "{name}"')
 
 
 def _csv_error(error: Exception) -> DataError | None:
@@ -117,9 +112,8 @@ def _csv_error(error: Exception) -> DataError | None:
     text = re.match(r"Error when converting column \"(.*)\"\. Could not convert string \"(.*)\" to '(.*)'", found[2])
     if text is None:
         return DataError(f"{found[2].strip()}; correct the line, or leave it out.", **place)
-    column, value, kind = text.groups()
-    message = f"got '{value}', but the first lines hold {kind}; correct it, or convert the log to Parquet."
-    return DataError(message, **place, column=column)
+    message = f"got '{text[2]}', but the first lines hold {text[3]}; correct it, or convert the log to Parquet."
+    return DataError(message, **place, column=text[1])
 
 
 def short_path(path: str) -> str:
@@ -137,15 +131,13 @@ def find_source(source: str | Path | ir.Table) -> LogSource:
         return _database(text)
     if "://" in text:
         raise UsageError(f"{text}: give a file, a folder, a pattern, or duckdb://file.db/table.")
-    if Path(text).is_dir() and is_aggregated(text):
+    if is_aggregated(text):
         raise UsageError(f"{text} is a folder of statistics, aggregated already; give the log that it was made from.")
-    if Path(text).is_dir() and (pair := _ubi_files(Path(text))) is not None:
-        connection = connect()
-        return LogSource(
-            text, {name: _read(connection, [file], text) for name, file in pair.items()}, (*pair.values(),)
-        )
-    files = _files(text)
     connection = connect()
+    if pair := _ubi_files(Path(text)):
+        tables = {name: _read(connection, [file], text) for name, file in pair.items()}
+        return LogSource(text, tables, (*pair.values(),))
+    files = _files(text)
     if _kind(files[0]) is None:
         table = connection.create_table("log", ibis.memtable(read_session_log(files)), temp=True)
         return LogSource(text, {"log": table}, (*files,), session=True)
@@ -187,14 +179,14 @@ def _database(text: str) -> LogSource:
         if table not in there:
             raise DataError(f"there is no table '{table}'; there are {', '.join(there) or 'none'}.", file=path)
         log = connection.table(table)
-        # a view has no row ids
         return LogSource(text, {"log": log}, (Path(path),), log.rowid() if _has_row_ids(log) else None)
-    if {"ubi_queries", "ubi_events"} <= set(there):
-        return LogSource(text, {name: connection.table(name) for name in ("ubi_queries", "ubi_events")}, (Path(path),))
+    if {*UBI} <= {*there}:
+        return LogSource(text, {name: connection.table(name) for name in UBI}, (Path(path),))
     raise DataError(f"name a table, as in {text}/TABLE; there are {', '.join(there) or 'none'}.", file=text)
 
 
 def _has_row_ids(table: ir.Table) -> bool:
+    """Whether it is a table, and not a view."""
     try:
         fetch(table.select(row=table.rowid()).limit(1))
     except Exception:
@@ -207,13 +199,13 @@ def _kind(file: Path) -> str | None:
     return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), None)
 
 
-def _ubi_files(folder: Path) -> dict[str, Path] | None:
+def _ubi_files(folder: Path) -> dict[str, Path]:
     """Return the two files (or folders of Parquet files) of a UBI log, if the folder holds them."""
     found = {}
-    for name in ("ubi_queries", "ubi_events"):
+    for name in UBI:
         there = [path for path in sorted(folder.glob(f"{name}*")) if path.is_dir() or _kind(path) is not None]
         if not there:
-            return None
+            return {}
         if len(there) > 1:
             raise DataError(f"holds {there[0].name} and {there[1].name}; leave one.", file=folder)
         found[name] = there[0]
@@ -236,32 +228,21 @@ def _files(text: str) -> list[Path]:
 
 def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
     files = table_files(files[0], (".parquet",)) if files[0].is_dir() else files
-    names = [str(file) for file in files]
-    kind = _kind(files[0])
-    several = len(files) > 1
+    kind, several = _kind(files[0]), len(files) > 1
+    options = {"file_row_number": True, "filename": several} if kind == "parquet" else {}
     try:
-        if kind == "parquet":
-            return connection.read_parquet(names, file_row_number=True, filename=several, union_by_name=several)
-        if kind == "csv":
-            return connection.read_csv(names, union_by_name=several)
-        return connection.read_json(names, union_by_name=several)
+        return getattr(connection, f"read_{kind}")([str(file) for file in files], union_by_name=several, **options)
     except Exception as error:  # of several classes, by version
-        if kind == "parquet":
-            _check_parquet(files)
+        for file in files if kind == "parquet" else ():
+            try:
+                pq.read_schema(file)
+            except (pa.ArrowInvalid, OSError) as broken:
+                message = "is no Parquet file, or was cut short; write it again, or rename it if it is of another kind."
+                raise DataError(message, file=file) from broken
         reason = _first_line(error)
         for file in files:
             reason = reason.replace(os.path.abspath(file), str(file))
         raise DataError(f"cannot be read ({reason}); correct it, or write it again.", file=name) from error
-
-
-def _check_parquet(files: list[Path]) -> None:
-    """Raise for the first file that is no Parquet file."""
-    for file in files:
-        try:
-            pq.read_schema(file)
-        except (pa.ArrowInvalid, OSError) as error:
-            message = "is no Parquet file, or was cut short; write it again, or rename it if it is of another kind."
-            raise DataError(message, file=file) from error
 
 
 def _first_line(error: Exception) -> str:

@@ -1,11 +1,9 @@
 """Which part of a log an impression belongs to: train, validation or certify. Every engine decides alike."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import ibis
 import ibis.expr.types as ir
@@ -45,11 +43,11 @@ class HashSplit:
         if self.by is not None and self.by not in HASHED:
             raise UsageError(f"split by the hash of {self.by}: must be {', '.join(HASHED)}.")
 
-    def fitted(self, log: ir.Table, source: str) -> HashSplit:  # noqa: ARG002
+    def fitted(self, log: ir.Table, source: str) -> Self:  # noqa: ARG002
         """Return the split with what is hashed: that depends on whether the log has units."""
         return self.of_units("unit" in log.columns)
 
-    def of_units(self, there: bool) -> HashSplit:
+    def of_units(self, there: bool) -> Self:
         """Return the split of a log with or without units."""
         if self.by == "unit" and not there:
             raise UsageError("a split by unit needs the column of the user or session; name it with --unit COLUMN.")
@@ -59,7 +57,7 @@ class HashSplit:
         """Return the part, 0 to 2, of each row by its `impression_id`, `query` or `unit`."""
         name = self.by if self.by in ("query", "unit") else "impression_id"
         digest = md5(ibis.literal(f"{self.seed}:") + impression[name].cast("string"))
-        return _part(digest, [threshold(bound) for bound in _bounds(self.shares)])
+        return _part(digest, [threshold(end) for end in _ends(self.shares)])
 
     def describe(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
@@ -83,22 +81,18 @@ class TimeSplit:
         if self.boundaries is not None and len(self.boundaries) != len(PARTS) - 1:
             raise UsageError(f"got {len(self.boundaries)} boundaries of time, but {len(PARTS)} parts have 2 between.")
 
-    def fitted(self, log: ir.Table, source: str) -> TimeSplit:
+    def fitted(self, log: ir.Table, source: str) -> Self:
         """Return the split with its boundaries, those of the log's quantiles if none were given."""
         if "timestamp" not in log.columns:
-            raise DataError(
-                "a split by time needs a timestamp, and this log has none; name it (--column timestamp=THEIRS) "
-                "or split by hash.",
-                file=source,
-            )
-        if self.boundaries is not None:
-            low, high = (_moment(bound, log["timestamp"]) for bound in self.boundaries)
-        else:
+            remedy = "name it (--column timestamp=THEIRS) or split by hash."
+            raise DataError(f"a split by time needs a timestamp, and this log has none; {remedy}", file=source)
+        boundaries = self.boundaries
+        if boundaries is None:
             first = log.group_by("impression_id").aggregate(first=log["timestamp"].min())
             seconds = first.first.epoch_seconds() if first.first.type().is_timestamp() else first.first
-            bounds = _bounds(self.shares)
-            found = first.aggregate(**{f"b{place}": seconds.quantile(share) for place, share in enumerate(bounds)})
-            low, high = (_moment(float(value), log["timestamp"]) for value in fetch_row(found).values())
+            quantiles = {f"end_{place}": seconds.quantile(end) for place, end in enumerate(_ends(self.shares))}
+            boundaries = tuple(float(value) for value in fetch_row(first.aggregate(**quantiles)).values())
+        low, high = (_moment(boundary, log["timestamp"]) for boundary in boundaries)
         if high < low:
             raise UsageError(f"certify would begin at {high}, before validation at {low}; give them in order.")
         return replace(self, boundaries=(low, high))
@@ -109,8 +103,8 @@ class TimeSplit:
 
     def describe(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
-        bounds = [value.isoformat() if isinstance(value, datetime) else value for value in self.boundaries or ()]
-        return {"by": "time", "shares": list(self.shares), "boundaries": bounds}
+        moments = [value.isoformat() if isinstance(value, datetime) else value for value in self.boundaries or ()]
+        return {"by": "time", "shares": list(self.shares), "boundaries": moments}
 
 
 Split = HashSplit | TimeSplit
@@ -136,22 +130,18 @@ def parse_split(text: str, *, by: str = "hash", seed: int = 0) -> Split:
     >>> parse_split("80/10/10").shares
     (0.8, 0.1, 0.1)
     """
+    if by not in ("hash", "time", "query", "unit"):
+        raise UsageError(f"split by {by}: must be hash, time, query or unit.")
     try:
         numbers = [float(share) for share in text.split("/")]
         total = sum(numbers)
-        shares = tuple(number / total for number in numbers)
-        if len(shares) != len(PARTS) or not (math.isclose(total, 1.0) or math.isclose(total, 100.0)):
+        if not (math.isclose(total, 1.0) or math.isclose(total, 100.0)):
             raise ValueError
-        split = HashSplit(shares, seed)
-    except (ValueError, ZeroDivisionError) as error:
-        raise UsageError(
-            f"split {text}: write the shares of {', '.join(PARTS)} in percent, such as 60/20/20."
-        ) from error
-    if by == "time":
-        return TimeSplit(shares)
-    if by not in ("hash", "query", "unit"):
-        raise UsageError(f"split by {by}: must be hash, time, query or unit.")
-    return split if by == "hash" else replace(split, by=by)
+        shares = _checked(tuple(number / total for number in numbers))
+    except ValueError as error:
+        message = f"split {text}: write the shares of {', '.join(PARTS)} in percent, such as 60/20/20."
+        raise UsageError(message) from error
+    return TimeSplit(shares) if by == "time" else HashSplit(shares, seed, None if by == "hash" else by)
 
 
 def _checked(shares: tuple[float, ...]) -> tuple[float, ...]:
@@ -161,7 +151,7 @@ def _checked(shares: tuple[float, ...]) -> tuple[float, ...]:
     return shares
 
 
-def _bounds(shares: tuple[float, ...]) -> list[float]:
+def _ends(shares: tuple[float, ...]) -> list[float]:
     """Return where each part but the last ends, as a share of the whole."""
     return [min(math.fsum(shares[: place + 1]), 1.0) for place in range(len(shares) - 1)]
 
@@ -172,8 +162,8 @@ def threshold(share: float) -> str:
     return f"{number:0{_DIGITS}x}" if number < 16**_DIGITS else "g"  # after every digest
 
 
-def _part(value: ir.Value, bounds: list[Any]) -> ir.IntegerValue:
-    return ibis.cases(*((value < bound, place) for place, bound in enumerate(bounds)), else_=len(bounds))
+def _part(value: ir.Value, ends: list[Any]) -> ir.IntegerValue:
+    return ibis.cases(*((value < end, place) for place, end in enumerate(ends)), else_=len(ends))
 
 
 def _moment(value: Any, timestamp: ir.Value) -> Any:
@@ -181,12 +171,10 @@ def _moment(value: Any, timestamp: ir.Value) -> Any:
     kind = timestamp.type()
     if not kind.is_timestamp():
         return math.ceil(value) if kind.is_integer() else float(value)
-    if isinstance(value, (int, float)):
-        moment = datetime.fromtimestamp(round(value), tz=UTC)
-    else:
-        try:
-            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        except ValueError as error:
-            raise UsageError(f"boundary {value}: write a date or time such as 2024-01-25T12:00:00.") from error
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        number = isinstance(value, (int, float))
+        moment = datetime.fromtimestamp(round(value), tz=UTC) if number else datetime.fromisoformat(str(value))
+    except ValueError as error:
+        raise UsageError(f"boundary {value}: write a date or time such as 2024-01-25T12:00:00.") from error
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return moment if kind.timezone else moment.astimezone(UTC).replace(tzinfo=None)

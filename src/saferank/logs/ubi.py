@@ -12,15 +12,13 @@ An event without an object stands for the hit at its `event_attributes.position.
 that are not among the hits, or of searches that are not in `ubi_queries`, are clicks on what was not shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import ibis
 import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError
-from saferank.logs.layouts import EXTRAS, extras, missing, pick
+from saferank.logs.layouts import EXTRAS, LONG, Laid, extras, missing, pick
 from saferank.logs.source import LogSource, fetch, fetch_row
 
 QUERIES = ("query_id", "user_query", "query_response_hit_ids")
@@ -29,9 +27,7 @@ OBJECT = ("event_attributes.object.object_id", "object_id")
 ORDINAL = ("event_attributes.position.ordinal", "ordinal")
 
 
-def ubi_log(
-    source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str], action: str | None
-) -> tuple[ir.Table, dict[str, str]]:
+def ubi_log(source: LogSource, columns: Mapping[str, str], asked: Mapping[str, str], action: str | None) -> Laid:
     """Bring the two tables to one row per shown document; return it and the columns used.
 
     Events count as clicks if their action is `action`, or by default `click` or a name that ends so (`item_click`).
@@ -53,7 +49,7 @@ def ubi_log(
     shown = shown.mutate(document_id=shown["document_id"].cast("string"), position=shown["place"] + 1)
     clicks = _clicks(source, of_events, action, shown)
     rest = [column for column in EXTRAS if column in shown.columns]
-    order = ("impression_id", "query_id", "document_id", "position", "click", *rest)
+    order = (*LONG, *rest)
     log = shown.left_join(clicks, ["impression_id", "document_id"])
     log = log.mutate(click=ibis.coalesce(log["click"], ibis.literal(0, "int8").cast("int64"))).select(*order)
     known = searches.select("impression_id", "query_id", *rest).distinct(on="impression_id")
@@ -93,12 +89,9 @@ def _check_action(events: ir.Table, actions: ir.Value, wanted: ir.Value, action:
         return
     there = fetch(events.select(action=actions).distinct().order_by("action").limit(20))["action"].to_pylist()
     what = f"is '{action}'" if action else "ends in 'click'"
-    raise DataError(
-        f"no action {what}; there are {', '.join(map(str, there)) or 'none'}. "
-        "Name the one that stands for a click: --layout ubi:ACTION.",
-        file=name,
-        column="action_name",
-    )
+    message = f"no action {what}; there are {', '.join(map(str, there)) or 'none'}."
+    remedy = "Name the one that stands for a click: --layout ubi:ACTION."
+    raise DataError(f"{message} {remedy}", file=name, column="action_name")
 
 
 def _existing(events: ir.Table, columns: Mapping[str, str]) -> dict[str, str]:
@@ -115,13 +108,12 @@ def _field(table: ir.Table, names: tuple[str, ...]) -> ir.Value | None:
     for name in names:
         if name in table.columns:
             return table[name]
-        first, *path = name.split(".")
-        value = table[first] if first in table.columns else None
-        for step in path:
-            if value is None or not value.type().is_struct() or step not in value.type().names:
-                value = None
+        value: ir.Value | ir.Table = table
+        for step in name.split("."):
+            there = value.columns if isinstance(value, ir.Table) else getattr(value, "names", ())
+            if step not in there:
                 break
             value = value[step]
-        if value is not None:
+        else:
             return value
     return None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData, content_hash
-from saferank.features.candidates import candidate_files
+from saferank.features.reader import candidate_files
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, check_serve_as, served_placement
 
