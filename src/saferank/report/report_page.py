@@ -12,7 +12,7 @@ from markupsafe import Markup
 from saferank.doctor.health import Health
 from saferank.engine.bounds.registry import BOUNDS, INDEPENDENT, MIX, NORMAL, POSITION_BASED, THEOREM_1
 from saferank.report import report_charts as charts
-from saferank.report.doctor_charts import curve_chart, traffic_chart
+from saferank.report.doctor_page import curve_chart, traffic_chart
 from saferank.report.page import render
 from saferank.verdict.certificate import Certificate, confidence, meaning
 from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, WITHIN
