@@ -157,18 +157,14 @@ def screen(made: Plan) -> RenderableType:
 
 
 def _table(made: Plan) -> Table:
-    from saferank.plan.plan import percent, takes
-
-    unit = "interactions" if made.per_day is None else "days"
     held_out = "" if made.per_day is None else f", {made.held_out_share:.0%} held out"
     gains = [f"{need.gain:.0%}" for need in made.ways[0].needs]
     columns = ("rankings", "moved", "lost", "at most", *gains)
-    table = number_table(f"Clicks lost, and {unit} to certify a gain{held_out}", columns, left=["rankings"])
+    table = number_table(f"Clicks lost, and {made.unit} to certify a gain{held_out}", columns, left=["rankings"])
     for one in table.columns:
         one.no_wrap = True
     chosen = made.recommended
     for way in made.ways:
-        costs = (percent(cost, 2) for cost in (way.relative_cost, way.relative_cost_at_most))
-        cells = way.name, percent(way.moved, 1), *costs, *map(takes, way.needs)
+        cells = way.cells[: len(columns)]
         table.add_row(*cells, style="bold green" if way is chosen else "" if way.random else "dim")
     return table

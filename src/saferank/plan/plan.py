@@ -45,9 +45,7 @@ class Need:
     @property
     def in_words(self) -> str:
         """How much has to be logged: `13 days`, or without timestamps `46,000 held-out interactions`."""
-        if self.days_held_out is None:
-            return f"{whole(self.interactions)} held-out interactions"
-        return days(self.days_held_out)
+        return f"{whole(self.taken)} held-out interactions" if self.days_held_out is None else days(self.taken)
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,16 @@ class Way:
         return f"swap neighbouring ranks with chance {self.amount:.0%}"
 
     @property
+    def cells(self) -> list[str]:
+        """Name, exposure moved, costs, what each gain takes, and the same in days with the whole log held out."""
+        costs = (percent(cost, 2) for cost in (self.relative_cost, self.relative_cost_at_most))
+        in_days = [need.days_all for need in self.needs if need.days_all is not None]
+        most = MOST_DAYS if in_days else math.inf
+        taken = [*(need.taken for need in self.needs), *in_days]
+        times = ("> 10 years" if most < number < math.inf else whole(number) for number in taken)
+        return [self.name, percent(self.moved, 1), *costs, *times]
+
+    @property
     def random(self) -> bool:
         """Whether rankings are varied on purpose."""
         return self.amount is not None
@@ -117,6 +125,11 @@ class Plan:
     notes: tuple[str, ...]
     power: float = POWER
     cost_confidence: float = CONFIDENCE
+
+    @property
+    def unit(self) -> str:
+        """What the time until a gain is certified is counted in."""
+        return "interactions" if self.per_day is None else "days"
 
     @property
     def able(self) -> list[Way]:
@@ -180,13 +193,6 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
         "Rankings that never vary leave the examination curve unchecked and are not recommended. Swaps show nothing "
         f"from below rank {plan.cutoff}: they certify only policies that bring in little from there.",
     )
-
-
-def takes(need: Need) -> str:
-    """Return days (or interactions) as a table shows them: rounded up, to two digits."""
-    if need.days_held_out is not None and MOST_DAYS < need.days_held_out < math.inf:
-        return "> 10 years"
-    return whole(need.taken)
 
 
 def days(value: float) -> str:
