@@ -55,7 +55,7 @@ class Randomisation:
         own = padded[at]
         above = np.where((rank > 1) & (rank <= last), padded[at - 1], own)
         below = np.where(rank < last, padded[at + 1], own)
-        return own + self.amount / 2.0 * (above + below - 2.0 * own)
+        return np.asarray(own + self.amount / 2.0 * (above + below - 2.0 * own))
 
     def rankings(
         self, scores: Floats, offsets: Integers, cutoff: int, samples: int, rng: np.random.Generator

@@ -57,8 +57,7 @@ def curve_chart(health: Health) -> Markup:
     band = base.mark_area(opacity=0.18, clip=True).encode(y="low:Q", y2="high:Q").properties(data=with_ends)
     line = base.mark_line(strokeWidth=2.2, clip=True).encode(y=y)
     dots = base.mark_circle(size=38, opacity=1, clip=True).encode(y=y)
-    chart = alt.LayerChart(layer=[band, line, dots], width=430, height=240)
-    return chart_svg(chart, "curve", "Click-through and examination by rank")
+    return chart_svg([band, line, dots], "curve", "Click-through and examination by rank", width=430, height=240)
 
 
 def traffic_chart(health: Health) -> Markup:
@@ -71,10 +70,10 @@ def traffic_chart(health: Health) -> Markup:
         for name in colours
     ]
     bars = alt.Chart(inline(rows)).mark_bar()
-    chart = bars.encode(
+    bars = bars.encode(
         x=alt.X("class:N", sort=None, title="interactions per query").axis(labelAngle=0),
         xOffset=alt.XOffset("of:N", sort=list(colours)),
         y=alt.Y("share:Q", title="share").axis(format=".0%").scale(domain=[0, 1]),
         color=colour_by("of", colours, rows),
     )
-    return chart_svg(chart.properties(width=320, height=240), "traffic", "Interactions and queries by traffic")
+    return chart_svg(bars, "traffic", "Interactions and queries by traffic", width=320, height=240)

@@ -77,7 +77,7 @@ def cost_chart(plan: Plan) -> Markup | None:
         layer(labelled).mark_text(dx=9, dy=-8, align="left", fontSize=11).encode(text="label:N"),
     ]
     label = "Upper limit of the cost of logging against the time until a gain is certified"
-    return chart_svg(alt.LayerChart(layer=layers, width=480, height=300), "cost", label)
+    return chart_svg(layers, "cost", label, width=480, height=300)
 
 
 def _logarithmic(ticks: list[float]) -> dict[str, Any]:

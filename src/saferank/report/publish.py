@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -67,10 +68,8 @@ def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 def latex_table(table: ResultsTable) -> str:
     """The table as a LaTeX tabular; needs booktabs and amssymb."""
-    datasets = list(dict.fromkeys(dataset for dataset, _ in table.columns))
     names, rules, end = [], [], 1
-    for dataset in datasets:
-        span = sum(name == dataset for name, _ in table.columns)
+    for dataset, span in Counter(dataset for dataset, _ in table.columns).items():
         names.append(rf"\multicolumn{{{span}}}{{c}}{{{latex_text(dataset)}}}")
         rules.append(rf"\cmidrule(lr){{{end + 1}-{end + span}}}")
         end += span

@@ -12,7 +12,7 @@ from saferank.lab.break_even import break_even_points
 from saferank.lab.paper_findings import paper_findings
 from saferank.lab.results import METRICS, Metric, Results, read_results
 from saferank.lab.results_table import CellStyle, results_table
-from saferank.report.chart_style import HEIGHT, WIDTH, chart_svg
+from saferank.report.chart_style import HEIGHT, chart_svg
 from saferank.report.figures import Figure, ablation_figure, main_figure
 from saferank.report.page import render
 from saferank.report.publish import break_even_rows
@@ -56,10 +56,7 @@ def _metric(results: Results, metric: Metric) -> dict[str, Any]:
 def _panels(figure: Figure, name: str) -> list[Markup]:
     """Each panel of a figure by itself, so that it can be read on a phone."""
     panels = [panel for row in getattr(figure, "vconcat", [figure]) for panel in row.hconcat]
-    return [
-        chart_svg(panel.properties(width=WIDTH, height=HEIGHT + 30), f"{name}-{place}", panel.title)
-        for place, panel in enumerate(panels)
-    ]
+    return [chart_svg(panel, f"{name}-{place}", panel.title, height=HEIGHT + 30) for place, panel in enumerate(panels)]
 
 
 def _manifest(file: Path) -> str:
