@@ -78,7 +78,9 @@ def plan(
     if json_out is not None:
         check_output_file(json_out, [log, features], option="--json")
 
+    from saferank.files.json_format import finite
     from saferank.plan.make_plan import make_plan
+    from saferank.plan.plan import recommendation
     from saferank.report.page import write_page
     from saferank.report.plan_page import plan_page
 
@@ -94,7 +96,9 @@ def plan(
         status.update(f"Writing {out}")
         write_page(plan_page(made), out)
         if json_out is not None:
-            _write_json(made, json_out)
+            chosen = made.recommended and {"kind": made.recommended.kind, "amount": made.recommended.amount}
+            values = {**asdict(made), "recommended": chosen, "recommendation": recommendation(made)}
+            write_page(json.dumps(finite(values), indent=2) + "\n", json_out)
     Console().print(screen(made))
     Console().print(f"All numbers, with a chart: {out}", soft_wrap=True, highlight=False)
 
@@ -126,21 +130,6 @@ def _share(text: str) -> float:
     except ValueError:
         pass
     raise UsageError(f"--most-cost {text}: write a share of the clicks below 100%, such as 1% or 0.01.")
-
-
-def _write_json(made: Plan, path: Path) -> None:
-    from saferank.files.atomic_write import whole_file
-    from saferank.files.json_format import finite
-    from saferank.plan.plan import recommendation
-
-    chosen = made.recommended
-    values = {
-        **asdict(made),
-        "recommended": None if chosen is None else {"kind": chosen.kind, "amount": chosen.amount},
-        "recommendation": recommendation(made),
-    }
-    with whole_file(path) as unfinished:
-        unfinished.write_text(json.dumps(finite(values), indent=2) + "\n", encoding="utf-8")
 
 
 def screen(made: Plan) -> RenderableType:

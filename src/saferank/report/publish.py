@@ -32,7 +32,10 @@ def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.0
     for metric, name in METRICS.items():
         read = read_results(results, metric)
         table = results_table(read, delta=delta)
-        findings = paper_findings(read, delta=delta)
+        findings = [
+            (f"({one.letter})", one.dataset, one.claim, HOLDS[one.holds], one.evidence)
+            for one in paper_findings(read, delta=delta)
+        ]
         texts = [
             f"# {name}",
             markdown_table(table.heading(), table.text_rows(IN_MARKDOWN)),
@@ -40,10 +43,7 @@ def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.0
             "## Interactions needed to match the logging policy",
             markdown_table(*break_even_rows(break_even_points(read, delta=delta))),
             "## The paper's findings",
-            markdown_table(
-                ("", "data set", "claim", "holds", "evidence"),
-                [(f"({one.letter})", one.dataset, one.claim, HOLDS[one.holds], one.evidence) for one in findings],
-            ),
+            markdown_table(("", "data set", "claim", "holds", "evidence"), findings),
         ]
         pages.append("\n\n".join(texts))
         (folder / f"table_{metric}.tex").write_text(latex_table(table), encoding="utf-8")
