@@ -52,7 +52,7 @@ def test_so_many_interactions_certify_four_times_in_five() -> None:
     world, policy, logs = make_world(), HOT, 400
     logged = traffic(world, policy)
     new = better(world, policy, 0.1)
-    needed, clip = needed_interactions(new, logged, shortfall=0.0, delta=0.05)
+    needed, clip = needed_interactions(new, logged, 0.0, 0.05)
     weights = np.minimum(new / logged.logging_exposure, clip) - 1.0
     number = round(needed)
     rng = np.random.default_rng(9)
@@ -67,16 +67,16 @@ def test_so_many_interactions_certify_four_times_in_five() -> None:
 def test_a_log_that_shows_too_little_never_certifies() -> None:
     world = make_world()
     new = better(world, BY_SCORE, 0.05)
-    assert math.isinf(needed_interactions(new, traffic(world, BY_SCORE), shortfall=0.0, delta=0.05)[0])
+    assert math.isinf(needed_interactions(new, traffic(world, BY_SCORE), 0.0, 0.05)[0])
     hot = traffic(world, HOT)
-    free, dear = (needed_interactions(new, hot, shortfall=cost, delta=0.05) for cost in (0.0, 0.02))
+    free, dear = (needed_interactions(new, hot, cost, 0.05) for cost in (0.0, 0.02))
     assert free[0] < dear[0] < math.inf
 
 
 def test_where_randomness_pays_the_policy_has_to_beat_the_randomised_ranker() -> None:
     world = make_world()
     new, hot = better(world, BY_SCORE, 0.05), traffic(world, HOT)
-    free, paid = (needed_interactions(new, hot, shortfall=cost, delta=0.05) for cost in (0.0, -0.02))
+    free, paid = (needed_interactions(new, hot, cost, 0.05) for cost in (0.0, -0.02))
     assert paid == free
     assert free[0] < math.inf
 

@@ -62,8 +62,6 @@ def make_plan(
         delta: As for `certify`.
         most_cost: Share of the clicks that may be lost while logging.
         gains: Relative gains to certify.
-        seed: For what is drawn at random.
-        progress: Called with each step.
     """
     if not 0.0 < delta < 0.5:
         raise UsageError(f"got delta {delta}, but it lies between 0 and 0.5.")
@@ -82,7 +80,11 @@ def make_plan(
     clicks = int(pc.sum(log.shown_counts["clicked"]).as_py() or 0)
     if missing := clicks - int(statistics.clicks.sum()):
         notes.append(f"{missing / clicks:.1%} of the clicks are on documents that F lacks and are left out.")
-    ranker, ranker_from = _scores(statistics, scores)
+    ranker, ranker_from = mean_rank_scores(statistics), "minus the mean rank in the log (so T is in ranks)"
+    if scores is not None:
+        ranker, ranker_from = np.ascontiguousarray(scores, np.float64), "given"
+        if ranker.shape != (statistics.documents,):
+            raise UsageError(f"{ranker.shape} scores for {statistics.documents} documents.")
     now = estimated_logging_exposure(statistics, curve)
     posterior = relevance_posterior(statistics, curve, ranks_by_score(ranker, statistics.offsets))
 
@@ -176,15 +178,6 @@ def _doubts(relative: Floats, estimate: ExaminationEstimate) -> list[str]:
     ]
 
 
-def _scores(statistics: LogStatistics, given: ArrayLike | None) -> tuple[Floats, str]:
-    if given is None:
-        return mean_rank_scores(statistics), "minus the mean rank in the log (so T is in ranks)"
-    scores = np.ascontiguousarray(given, np.float64)
-    if scores.shape != (statistics.documents,):
-        raise UsageError(f"{scores.shape} scores for {statistics.documents} documents.")
-    return scores, "given"
-
-
 def mean_rank_scores(statistics: LogStatistics) -> Floats:
     """Return minus the mean rank of each document, where not being shown counts as rank K + 1."""
     beyond = statistics.cutoff + 1
@@ -240,14 +233,7 @@ class _Worlds:
         for relevance, better in zip(self.relevances, self.better, strict=True):
             traffic = Traffic(self.offsets, self.share, relevance, self.examination, logging_exposure, rankings)
             shortfall = float((self.now - logging_exposure) @ (self.weight * relevance))
-            found.append(
-                [
-                    needed_interactions(exposure, traffic, shortfall=shortfall, delta=delta)
-                    if exposure is not None
-                    else (math.inf, math.inf)
-                    for exposure in better
-                ]
-            )
+            found.append([needed_interactions(exposure, traffic, shortfall, delta) for exposure in better])
         return [sorted(of_gain, key=itemgetter(0))[WORLDS // 2] for of_gain in zip(*found, strict=True)]
 
 

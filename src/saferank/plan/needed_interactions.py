@@ -79,16 +79,20 @@ class Traffic:
         return sums
 
 
-def needed_interactions(exposure: Floats, traffic: Traffic, *, shortfall: float, delta: float) -> tuple[float, float]:
+def needed_interactions(
+    exposure: Floats | None, traffic: Traffic, shortfall: float, delta: float
+) -> tuple[float, float]:
     """Return how many interactions certify, with chance POWER, that a policy beats the production ranker; and the clip.
 
         X = sum_d (min(rho(d) / rho_log(d), W) - 1) c(d),    N = (z_(1 - delta) + z_0.8)^2 Var X / (E X - shortfall)^2
 
-    the least over clips W; infinite if no number is enough. E X is at most U(policy) - U(log). `shortfall` =
-    U(now) - U(log) is what randomness costs: the policy has to beat the ranker as it is now, not the randomised one;
-    where the randomised one is better, the policy has to beat that. A document that is not logged has the weight -1.
-    Asymptotic: a bound that holds for any N, or at every look, needs more.
+    the least over clips W; infinite if no number is enough, or there is no such policy. E X is at most U(policy) -
+    U(log). `shortfall` = U(now) - U(log) is what randomness costs: the policy has to beat the ranker as it is now, not
+    the randomised one; where the randomised one is better, the policy has to beat that. A document that is not logged
+    has the weight -1. Asymptotic: a bound that holds for any N, or at every look, needs more.
     """
+    if exposure is None:
+        return math.inf, math.inf
     logged = traffic.logging_exposure
     ratio = np.divide(exposure, logged, out=np.zeros(len(exposure)), where=logged > 0)
     least = max(shortfall, 0.0)

@@ -96,9 +96,10 @@ class Way:
         """Whether rankings are varied on purpose."""
         return self.amount is not None
 
-    def need(self, gain: float) -> Need:
-        """Return what certifying this gain takes."""
-        return next(need for need in self.needs if need.gain == gain)
+    @property
+    def goal(self) -> Need:
+        """What certifying the recommended gain takes."""
+        return next(need for need in self.needs if need.gain == RECOMMENDED_GAIN)
 
 
 @dataclass(frozen=True)
@@ -134,15 +135,13 @@ class Plan:
     @property
     def able(self) -> list[Way]:
         """The random ways that certify 5% in a feasible time."""
-        return [way for way in self.ways if way.random and way.need(RECOMMENDED_GAIN).feasible]
+        return [way for way in self.ways if way.random and way.goal.feasible]
 
     @property
     def recommended(self) -> Way | None:
         """The random way within the accepted cost that certifies 5% soonest; None if there is none."""
         affordable = [way for way in self.able if way.relative_cost_at_most <= self.most_cost]
-        return min(
-            affordable, key=lambda way: (way.need(RECOMMENDED_GAIN).interactions, way.cost_at_most), default=None
-        )
+        return min(affordable, key=lambda way: (way.goal.interactions, way.cost_at_most), default=None)
 
 
 def recommendation(plan: Plan) -> str:
@@ -161,11 +160,11 @@ def recommendation(plan: Plan) -> str:
         return (
             f"No way to randomise certifies {goal} and costs at most {percent(plan.most_cost)} of the clicks. The "
             f"cheapest that certifies it: {cheapest.instruction}, which takes "
-            f"{cheapest.need(RECOMMENDED_GAIN).in_words} and costs at most {cheapest.relative_cost_at_most:.2%} "
+            f"{cheapest.goal.in_words} and costs at most {cheapest.relative_cost_at_most:.2%} "
             f"(estimate {cheapest.relative_cost:.2%}). Raise --most-cost to accept it."
         )
-    need = way.need(RECOMMENDED_GAIN)
-    logged = next(one for one in plan.ways if one.kind == "as logged").need(RECOMMENDED_GAIN)
+    need = way.goal
+    logged = next(one for one in plan.ways if one.kind == "as logged").goal
     text = (
         f"{way.instruction[0].upper()}{way.instruction[1:]}: it costs at most {max(way.relative_cost_at_most, 0.0):.2%}"
         f" of the clicks, and {need.in_words} of such a log would certify {goal}"
