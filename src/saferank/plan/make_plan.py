@@ -47,7 +47,6 @@ def make_plan(
     *,
     delta: float = 0.05,
     most_cost: float = 0.01,
-    gains: Sequence[float] = GAINS,
     seed: int = 0,
     progress: Callable[[str], object] | None = None,
 ) -> Plan:
@@ -61,7 +60,6 @@ def make_plan(
         examination: One number per rank; without it, estimated from the log.
         delta: As for `certify`.
         most_cost: Share of the clicks that may be lost while logging.
-        gains: Relative gains to certify.
     """
     if not 0.0 < delta < 0.5:
         raise UsageError(f"got delta {delta}, but it lies between 0 and 0.5.")
@@ -89,7 +87,7 @@ def make_plan(
     posterior = relevance_posterior(statistics, curve, ranks_by_score(ranker, statistics.offsets))
 
     report("Making better policies")
-    worlds = _Worlds(statistics, ranker, now, posterior, curve, gains, rng)
+    worlds = _Worlds(statistics, ranker, now, posterior, curve, rng)
     report("Choosing temperatures")
     grid = temperature_grid(worlds.scores, worlds.offsets, curve, worlds.weight)
     if not grid:
@@ -114,7 +112,7 @@ def make_plan(
 
     def way(kind: Kind, amount: float, exposure: Floats, needed: Sequence[tuple[float, float]]) -> Way:
         cost, at_most = exploration_cost(exposure, statistics, patterns, posterior, curve)
-        moved, needs = moved_exposure(exposure, by_score, per_document), tuple(map(need, gains, needed))
+        moved, needs = moved_exposure(exposure, by_score, per_document), tuple(map(need, GAINS, needed))
         return Way(kind, amount or None, moved, cost, at_most, cost / click_rate, at_most / click_rate, needs)
 
     ways = [way("as logged", 0.0, now, worlds.needed(worlds.now, None, delta))]
@@ -201,7 +199,6 @@ class _Worlds:
         now: Floats,
         posterior: RelevancePosterior,
         examination: Floats,
-        gains: Sequence[float],
         rng: np.random.Generator,
     ) -> None:
         lengths, share = np.diff(statistics.offsets), statistics.interactions / statistics.total_interactions
@@ -212,18 +209,18 @@ class _Worlds:
         rows = flat_rows(statistics.offsets, chosen)
         self.offsets, self.share = np.concatenate([[0], np.cumsum(lengths[chosen])]), share[chosen]
         self.weight = np.repeat(self.share, lengths[chosen])
-        self.scores, self.now, self.examination, self.gains = scores[rows], now[rows], examination, gains
+        self.scores, self.now, self.examination = scores[rows], now[rows], examination
         self.relevances = [posterior.draw(rng)[rows] for _ in range(WORLDS)]
         self.better = [
-            better_exposures(self.scores, relevance, self.offsets, examination, self.weight, self.now, gains, rng)
+            better_exposures(self.scores, relevance, self.offsets, examination, self.weight, self.now, GAINS, rng)
             for relevance in self.relevances
         ]
 
     @property
     def unreachable(self) -> tuple[float, ...]:
         """Gains that no policy reaches in most worlds."""
-        missed = [sum(found[place] is None for found in self.better) for place in range(len(self.gains))]
-        return tuple(gain for gain, times in zip(self.gains, missed, strict=True) if 2 * times > WORLDS)
+        missed = [sum(found[place] is None for found in self.better) for place in range(len(GAINS))]
+        return tuple(gain for gain, times in zip(GAINS, missed, strict=True) if 2 * times > WORLDS)
 
     def needed(
         self, logging_exposure: Floats, rankings: NDArray[np.int64] | None, delta: float
