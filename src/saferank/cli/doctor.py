@@ -15,6 +15,8 @@ from saferank.cli.log_options import check_output_file, read_log
 from saferank.cli.screen import number_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import RenderableType
 
     from saferank.doctor.health import Health
@@ -69,23 +71,22 @@ def doctor(
         health = diagnose(aggregated, data, given)
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
-    Console().print(screen(health))
+    Console().print(Group(*screen(health)))
     Console().print(f"All numbers, with charts: {out}", soft_wrap=True, highlight=False)
 
 
-def screen(health: Health) -> RenderableType:
-    """Return one screen: sizes, ranks, findings."""
-    parts: list[RenderableType] = [Text(health.source, style="bold", overflow="ellipsis", no_wrap=True)]
+def screen(health: Health) -> Iterator[RenderableType]:
+    """Yield the parts of one screen: sizes, ranks, findings."""
+    yield Text(health.source, style="bold", overflow="ellipsis", no_wrap=True)
     if health.period is not None:
-        parts.append(Text(f"{health.period[0]} to {health.period[1]}", style="dim"))
-    parts.append(_sizes(health))
+        yield Text(f"{health.period[0]} to {health.period[1]}", style="dim")
+    yield _sizes(health)
     if health.traffic.clicks:
-        parts.append(_ranks(health))
-    parts.append(_findings(health))
+        yield _ranks(health)
+    yield _findings(health)
     if health.blocking:
         codes = ", ".join(one.code for one in health.blocking)
-        parts.append(Text(f"No verdict is possible from this log: {codes}.", style="bold red"))
-    return Group(*parts)
+        yield Text(f"No verdict is possible from this log: {codes}.", style="bold red")
 
 
 def _sizes(health: Health) -> Table:

@@ -136,13 +136,15 @@ def screen(made: Plan) -> RenderableType:
     """Return one screen: the table, the recommendation, and its assumptions."""
     from saferank.plan.plan import assumptions, recommendation
 
-    lines: list[RenderableType] = [Text(made.source, style="bold", overflow="ellipsis", no_wrap=True)]
     traffic = f"{made.interactions:,} interactions, {made.click_rate:.3f} clicks per interaction"
-    lines.append(Text(traffic + ("" if made.per_day is None else f", {made.per_day:,.0f} per day"), style="dim"))
-    lines += [_table(made), Text(recommendation(made), style="bold")]
-    lines += [Text(text, style="dim") for text in assumptions(made)]
-    lines += [Text.assemble(("caution ", "yellow"), note) for note in made.notes]
-    return Group(*lines)
+    return Group(
+        Text(made.source, style="bold", overflow="ellipsis", no_wrap=True),
+        Text(traffic + ("" if made.per_day is None else f", {made.per_day:,.0f} per day"), style="dim"),
+        _table(made),
+        Text(recommendation(made), style="bold"),
+        *(Text(text, style="dim") for text in assumptions(made)),
+        *(Text.assemble(("caution ", "yellow"), note) for note in made.notes),
+    )
 
 
 def _table(made: Plan) -> Table:

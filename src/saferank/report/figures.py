@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import altair as alt
 
 from saferank.engine.errors import UsageError
+from saferank.files.json_format import finite
 from saferank.lab.results import CONSTANT, DELTA, LABELS, METRICS, Curve, Results
 from saferank.lab.significance import summarise
 from saferank.report.chart_style import INK_ON_WHITE, inline, on_white
@@ -117,11 +118,7 @@ def _levels(results: Results, dataset: str, methods: Iterable[str]) -> dict[str,
 
 def _points(line: str, curve: Curve) -> list[dict[str, Any]]:
     """One row per N with the summary of its runs; one run has no deviation and no interval: None."""
-    summaries = {n: asdict(summarise(values)) for n, values in curve.items()}
-    return [
-        {"line": line, "interactions": n, **{key: value if math.isfinite(value) else None for key, value in of.items()}}
-        for n, of in summaries.items()
-    ]
+    return [finite({"line": line, "interactions": n, **asdict(summarise(runs))}) for n, runs in curve.items()]
 
 
 def _decimal(delta: float) -> str:
@@ -161,25 +158,20 @@ def _panel(
     base = alt.Chart(inline(points)).encode(x=x, color=colour)
     band = base.mark_area(clip=True, opacity=0.18).encode(y="low:Q", y2="high:Q")
     drawn = base.mark_line(clip=True).encode(y=y, strokeDash=dash, strokeWidth=thick)
-    dots = base.mark_circle(clip=True, size=14, opacity=1.0).encode(y=y, tooltip=_tooltip(heading or "method"))
+    numbers = {"mean": "NDCG@5, mean", "deviation": "standard deviation", "low": "80% interval from", "high": "to"}
+    tooltip = [
+        alt.Tooltip("line:N", title=heading or "method"),
+        alt.Tooltip("interactions:Q", title="N", format=",d"),
+        *(alt.Tooltip(f"{name}:Q", title=title, format=".4f") for name, title in numbers.items()),
+        alt.Tooltip("runs:Q", title="runs"),
+    ]
+    dots = base.mark_circle(clip=True, size=14, opacity=1.0).encode(y=y, tooltip=tooltip)
     level_rows = [{"level": level, "name": name, "interactions": first} for name, level in levels.items()]
     marked = alt.Chart(inline(level_rows)).encode(y="level:Q", tooltip=["name:N", "level:Q"])
     rule = marked.mark_rule(color=INK_ON_WHITE, strokeWidth=1.3)
     label = marked.mark_text(align="left", baseline="bottom", dx=0, dy=-3, fontSize=12, color=INK_ON_WHITE)
     names_shown = label.encode(x="interactions:Q", text="name:N")
     return alt.LayerChart(layer=[band, rule, drawn, dots, names_shown], title=title, width=width, height=300)
-
-
-def _tooltip(heading: str) -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("line:N", title=heading),
-        alt.Tooltip("interactions:Q", title="N", format=",d"),
-        alt.Tooltip("mean:Q", title="NDCG@5, mean", format=".4f"),
-        alt.Tooltip("deviation:Q", title="standard deviation", format=".4f"),
-        alt.Tooltip("low:Q", title="80% interval from", format=".4f"),
-        alt.Tooltip("high:Q", title="to", format=".4f"),
-        alt.Tooltip("runs:Q", title="runs"),
-    ]
 
 
 def _figure(rows: list[list[alt.LayerChart]]) -> Figure:
