@@ -18,6 +18,9 @@ class Ran(NamedTuple):
     err: str
 
 
+Call = Callable[..., Ran]
+
+
 def run_here(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
     """Call the entry point, 80 columns wide."""
     monkeypatch.setattr(sys, "argv", ["saferank", *arguments])

@@ -3,16 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import cells, run_here
+from tests.cli.running import Call, cells
 
 
 @pytest.mark.slow
-def test_it_learns_certifies_and_reports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_learns_certifies_and_reports(saferank: Call, tmp_path: Path) -> None:
     sizes = ["--few", "50", "--many", "1e5", "--little", "2e3", "--much", "2e4"]
-    call = ["demo", "--seed", "1", *sizes, "--out", str(tmp_path)]
-    first = run_here(call, monkeypatch, capsys)
+    first = saferank("demo", "--seed", "1", *sizes, "--out", tmp_path)
     assert first.exit_code == 0
     assert max(map(len, first.out.splitlines())) <= max(80, len(str(tmp_path)) + 40)
     rows = cells(first.out)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import saferank
+from saferank import __version__
 from saferank.cli.main import app
 from saferank.datasets import dataset
 from saferank.engine.errors import DataError, SaferankError, UsageError
-from tests.cli.running import run_here, run_python
+from tests.cli.running import Call, run_python
 
 HEAVY = ("torch", "numba", "ibis", "altair", "duckdb", "pyarrow")
 NAME_HEAVY = f"print('heavy:', *sorted(set(sys.modules) & set({HEAVY})), file=sys.stderr)"
@@ -41,14 +41,14 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 def test_version() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert result.exit_code == 0
-    assert result.output == f"saferank {saferank.__version__}\n"
+    assert result.output == f"saferank {__version__}\n"
 
 
 def test_installed_command() -> None:
     command = shutil.which("saferank", path=str(Path(sys.executable).parent))
     assert command is not None
     done = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == f"saferank {saferank.__version__}\n"
+    assert done.stdout == f"saferank {__version__}\n"
 
 
 @pytest.mark.parametrize("statement", ["import saferank.engine.metrics", "run()"])
@@ -86,25 +86,21 @@ def test_error_of_a_user_is_one_line_and_no_stack_trace() -> None:
     ],
 )
 def test_exit_code_and_text_of_an_error(
-    error: SaferankError,
-    exit_code: int,
-    text: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    error: SaferankError, exit_code: int, text: str, saferank: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: str) -> None:
         raise error
 
     monkeypatch.setattr(dataset, "load_dataset", fail)
-    assert run_here(["data", "anything"], monkeypatch, capsys) == (exit_code, "", text)
+    assert saferank("data", "anything") == (exit_code, "", text)
 
 
-def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupted(saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(_: str) -> None:
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(dataset, "load_dataset", interrupt)
-    ran = run_here(["data", "anything"], monkeypatch, capsys)
+    ran = saferank("data", "anything")
     assert (ran.exit_code, ran.err) == (130, "Interrupted.\n")
 
 
@@ -117,10 +113,8 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         (["demo", "--seed", str(10**30)], "Invalid value for '--seed'"),
     ],
 )
-def test_wrong_call(
-    arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ran = run_here(arguments, monkeypatch, capsys)
+def test_wrong_call(arguments: list[str], text: str, saferank: Call) -> None:
+    ran = saferank(*arguments)
     assert ran.exit_code == 2
     assert text in ran.err
     assert "Traceback" not in ran.err

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.policy.serve import serve
-from tests.cli.running import Ran, run_here
+from tests.cli.running import Call, Ran
 from tests.policy.made import EXAMINATION, NAMES, make_data, make_policy, write_features
 
-Call = Callable[..., Ran]
 DATA = make_data((4, 1, 7, 2))
 
 
@@ -27,9 +26,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(saferank: Call) -> Call:
     def run(*arguments: str, candidates: str = "candidates.parquet", out: str = "ranked.parquet") -> Ran:
-        return run_here(["rank", "model", candidates, "--out", out, *arguments], monkeypatch, capsys)
+        return saferank("rank", "model", candidates, "--out", out, *arguments)
 
     return run
 
@@ -87,10 +86,8 @@ def test_other_names_and_columns_to_ignore(here: Path, call: Call) -> None:
     assert ran.exit_code == 1
     assert "candidates.parquet, column 'label': " in ran.err
     assert not Path("again.parquet").exists()
-    assert (
-        call(*("--query-column", "q", "--document-column", "d", "--ignore", "label"), out="again.parquet").exit_code
-        == 0
-    )
+    names = "--query-column", "q", "--document-column", "d"
+    assert call(*names, "--ignore", "label", out="again.parquet").exit_code == 0
     assert pq.read_table(here / "again.parquet").equals(pq.read_table(here / "ranked.parquet"))
 
 

@@ -2,16 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run_here
+from tests.cli.running import Call
 
 
 @pytest.mark.slow
-def test_a_small_reproduction_writes_table_figures_and_findings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_small_reproduction_writes_table_figures_and_findings(saferank: Call, tmp_path: Path) -> None:
     methods = "logging,exposure-ips,exposure-crm"
     options = ["--methods", methods, "--interactions", "100", "--runs", "1", "--jobs", "1", "--quick"]
-    ran = run_here(["reproduce", "synthetic:small", *options, "--out", str(tmp_path)], monkeypatch, capsys)
+    ran = saferank("reproduce", "synthetic:small", *options, "--out", tmp_path)
     assert ran.exit_code == 0, ran.err
     assert "Exposure CRM" in ran.out
     written = {path.name for path in tmp_path.iterdir()}
@@ -21,10 +19,8 @@ def test_a_small_reproduction_writes_table_figures_and_findings(
 
 
 @pytest.mark.parametrize("wrong", [["--methods", "magic"], ["--interactions", "lots"], ["--constant", "guess"]])
-def test_a_wrong_call_ends_with_2_and_writes_nothing(
-    wrong: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ran = run_here(["reproduce", "synthetic:small", *wrong, "--out", str(tmp_path / "x")], monkeypatch, capsys)
+def test_a_wrong_call_ends_with_2_and_writes_nothing(wrong: list[str], saferank: Call, tmp_path: Path) -> None:
+    ran = saferank("reproduce", "synthetic:small", *wrong, "--out", tmp_path / "x")
     assert ran.exit_code == 2
     assert wrong[1] in ran.err
     assert not (tmp_path / "x").exists()

@@ -14,6 +14,7 @@ from saferank.datasets.dataset import Dataset
 from saferank.engine.click_models.position_based import PositionBasedModel, inverse_rank
 from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
+from saferank.lab import world
 from tests.cli.running import caller
 
 
@@ -29,13 +30,25 @@ def part(queries: int) -> RankingData:
 
 
 @pytest.fixture
-def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where to write; the data is made by hand, and its first feature is the score of the logging policy."""
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """How the logging policy was asked for. The data is made by hand, and its scores are the documents' places."""
     by_hand = Dataset("by hand", part(40), part(10), part(10))
+    how: dict[str, object] = {}
+
+    def made_by_hand(data: Dataset, **given: object) -> SimpleNamespace:
+        how.update(given)
+        places = {name: 20.0 * np.tile(np.arange(6), of.queries) for name, of in data.splits.items()}
+        return SimpleNamespace(**data.splits, logging_scores=places)
+
     monkeypatch.setattr(dataset, "load_dataset", lambda _: by_hand)
-    monkeypatch.setattr(
-        simulate, "_logging_policy", lambda data, part, *_: (data.splits[part], data.splits[part].features[:, 0])
-    )
+    monkeypatch.setattr(world, "make_world", made_by_hand)
+    return how
+
+
+@pytest.fixture
+def out(asked: dict[str, object], tmp_path: Path) -> Path:
+    """Where to write."""
+    assert not asked
     return tmp_path / "log.parquet"
 
 
@@ -108,20 +121,8 @@ def test_the_place_of_the_log_is_checked_before_the_data_is_read(out: Path, monk
             call("--interactions", "10", "--out", wrong)
 
 
-def test_the_scores_are_those_of_the_logging_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A logging policy that shows the last document of each query first, and was made as it was asked for."""
-    from saferank.lab import world
-
-    by_hand = Dataset("by hand", part(40), part(10), part(10))
-    asked = {}
-
-    def made_by_hand(data: Dataset, **how: object) -> SimpleNamespace:
-        asked.update(how)
-        return SimpleNamespace(validation=data.validation, logging_scores={"validation": np.tile([0] * 5 + [90], 10)})
-
-    monkeypatch.setattr(dataset, "load_dataset", lambda _: by_hand)
-    monkeypatch.setattr(world, "make_world", made_by_hand)
-    out = tmp_path / "log.parquet"
+def test_the_scores_are_those_of_the_logging_policy(out: Path, asked: dict[str, object]) -> None:
+    """It shows the last document of each query first, and was made as it was asked for."""
     policy = "--logging-fraction", "0.5", "--seed", "3"
     call("--interactions", "1000", "--out", str(out), "--part", "validation", "--cutoff", "3", *policy)
     assert (asked["fraction"], asked["seed"]) == (0.5, 3)

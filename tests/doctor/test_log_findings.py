@@ -62,13 +62,6 @@ def test_few_bots_are_a_caution() -> None:
     assert blocking(health) == set()
 
 
-def test_examination_that_is_given() -> None:
-    assert blocking(health_of(Shop(), given=np.array(TRUE) ** 2)) == {"examination-contradicted"}
-    assert blocking(health_of(Shop(ranker="fixed"), given=TRUE)) == {"examination-unchecked"}
-    assert blocking(health_of(Shop(ranker="fixed"))) == {"examination-incomplete"}
-    assert "examination-contradicted" in blocking(health_of(Shop(), given=[0.0, *TRUE[1:]]))
-
-
 def test_changes_over_time() -> None:
     moved = health_of(Shop(ranker="release"))
     assert "ranker-moved" in codes(moved)

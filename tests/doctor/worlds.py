@@ -107,66 +107,41 @@ def only_clicked_impressions(log: Log) -> Log:
 
 def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **manifest: Any) -> AggregatedLog:
     """Count the log; every fourth interaction is of the part `certify`."""
-    rows = log.kept.any(axis=1)
     n, ranks = log.ranking.shape
-    part = np.where(np.arange(n) % 4 == 3, 1, 0)
     day = log.day if dated else np.zeros_like(log.day)
-    documents = int(log.ranking.max()) + 1
+    part = np.where(np.arange(n) % 4 == 3, "certify", "train")
+    about = {"part": part, "period": day, "query_id": _ids("q", log.query)}
+    if unit is not None:
+        about["unit"] = _ids("u", unit)
     i, k = np.nonzero(log.kept)
-    key = (((part[i] * 1000 + day[i]) * 10_000 + log.query[i]) * documents + log.ranking[i, k]) * ranks + k
-    keys, place = np.unique(key, return_inverse=True)
-    rest, rank = np.divmod(keys, ranks)
-    rest, document = np.divmod(rest, documents)
-    rest, query = np.divmod(rest, 10_000)
-    which, period = np.divmod(rest, 1000)
-    parts = ["train", "certify"]
-    shown, clicked = np.bincount(place), np.bincount(place, log.click[i, k])
-    impressions = [_names(parts, which), period, _names("q", query), _names("d", document), rank + 1, shown, clicked]
-    chosen = np.flatnonzero(rows)
-    no_text = pa.nulls(len(chosen), pa.string())
-    patterns = [
-        _names(parts, part[chosen]),
-        day[chosen],
-        no_text,
-        no_text if unit is None else _names("u", unit[chosen]),
-        _names("q", log.query[chosen]),
-        _clicked(log, chosen),
-        pa.nulls(len(chosen), pa.list_(pa.float64())),
-        np.ones(len(chosen), np.int64),
-    ]
-    sample = [
-        _names(parts, part[i]),
-        day[i],
-        pa.nulls(len(i), pa.string()) if unit is None else _names("u", unit[i]),
-        i,
-        _names("q", log.query[i]),
-        _names("d", log.ranking[i, k]),
-        k + 1,
-        log.click[i, k].astype(np.int8),
-    ]
-    made = {
-        name: pa.table(
-            [pa.array(column).cast(field.type) for field, column in zip(SCHEMAS[name], columns, strict=True)],
-            schema=SCHEMAS[name],
-        )
-        for name, columns in (("shown_counts", impressions), ("patterns", patterns), ("sample", sample))
-    }
+    rows = {name: values[i] for name, values in about.items()}
+    rows |= {"document_id": _ids("d", log.ranking[i, k]), "position": k + 1}
+    keys = ["part", "period", "query_id", "document_id", "position"]
+    table = pa.table({**rows, "shown": np.ones_like(i), "clicked": log.click[i, k].astype(int)})
+    counts = table.group_by(keys, use_threads=False).aggregate([("shown", "sum"), ("clicked", "sum")])
+    counts = counts.rename_columns([*keys, "shown", "clicked"])
+    chosen = np.flatnonzero(log.kept.any(axis=1))
+    patterns = {name: values[chosen] for name, values in about.items()}
+    clicked = [sorted(_ids("d", log.ranking[one][log.click[one]]).tolist()) for one in chosen]
+    tables = (
+        _table("shown_counts", {name: counts[name].combine_chunks() for name in counts.column_names}),
+        _table("patterns", {**patterns, "clicked": clicked, "interactions": np.ones(len(chosen), np.int64)}),
+    )
+    sample = _table("sample", {**rows, "impression": i, "click": log.click[i, k].astype(np.int8)})
     periods = [[f"2026-03-{one + 1:02d}T00:00:00", f"2026-03-{one + 1:02d}T23:59:59"] for one in range(day.max() + 1)]
-    about = {"cutoff": ranks, "source": "clicks.parquet", "period": None, "periods": periods if dated else []}
-    return AggregatedLog(made["shown_counts"], made["patterns"], {**about, **manifest}, None, made["sample"])
+    known = {"cutoff": ranks, "source": "clicks.parquet", "period": None, "periods": periods if dated else []}
+    return AggregatedLog(*tables, {**known, **manifest}, None, sample)
 
 
-def _names(names: str | list[str], numbers: Array) -> pa.Array:
-    """Texts for numbers: a letter with each number, or the names that the numbers count."""
-    texts = [f"{names}{one}" for one in range(int(numbers.max(initial=0)) + 1)] if isinstance(names, str) else names
-    return pa.array(texts, pa.string()).take(pa.array(numbers))
+def _ids(letter: str, numbers: Array) -> NDArray[np.str_]:
+    return np.char.add(letter, numbers.astype(str))
 
 
-def _clicked(log: Log, chosen: Array) -> pa.Array:
-    """The sorted ids of the documents that each of the chosen interactions clicked."""
-    i, k = np.nonzero(log.click[chosen])
-    document = log.ranking[chosen][i, k]
-    names = np.array([f"d{one}" for one in range(int(log.ranking.max()) + 1)])
-    document = document[np.lexsort((np.argsort(np.argsort(names))[document], i))]
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(i, minlength=len(chosen)))])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _names("d", document))
+def _table(name: str, columns: dict[str, Any]) -> pa.Table:
+    """The table of that name in an aggregated log; columns that are not given are empty."""
+    rows = len(columns["query_id"])
+    made = [
+        pa.array(columns[of.name]).cast(of.type) if of.name in columns else pa.nulls(rows, of.type)
+        for of in SCHEMAS[name]
+    ]
+    return pa.table(made, schema=SCHEMAS[name])

@@ -55,8 +55,8 @@ def test_the_recommended_way_is_the_soonest_within_the_cost(plan: Plan) -> None:
     assert chosen.relative_cost_at_most <= plan.most_cost
     for way in plan.ways:
         if way.random and way.relative_cost_at_most <= plan.most_cost:
-            assert chosen.need(0.05).interactions <= way.need(0.05).interactions
-    assert days(chosen.need(0.05).days_held_out or 0.0) in recommendation(plan)
+            assert chosen.goal.interactions <= way.goal.interactions
+    assert days(chosen.goal.days_held_out or 0.0) in recommendation(plan)
     dear = replace(plan, most_cost=-1.0)
     assert dear.recommended is None
     assert "--most-cost" in recommendation(dear)
@@ -69,7 +69,7 @@ def test_without_timestamps_there_are_interactions_only() -> None:
     assert plan.ways[-1].needs[0].days_held_out is None
     chosen = plan.recommended
     assert chosen is not None
-    assert chosen.need(0.05).in_words == f"{whole(chosen.need(0.05).interactions)} held-out interactions"
+    assert chosen.goal.in_words == f"{whole(chosen.goal.interactions)} held-out interactions"
     assert plan == small_plan(period=None, most_cost=0.3)  # the same seed gives the same numbers
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from saferank.plan.needed_interactions import POWER, Traffic, better_exposures, needed_interactions
-from saferank.plan.randomisation import ByScore, NeighbourSwaps, Randomisation, Temperature, moved_exposure
+from saferank.plan.randomisation import BY_SCORE, Randomisation, moved_exposure
 from tests.plan.worlds import World, make_world
+
+HOT = Randomisation("temperature", 0.4)
 
 
 def traffic(world: World, policy: Randomisation, *, drawn: int = 2000) -> Traffic:
@@ -28,7 +30,7 @@ def better(world: World, policy: Randomisation, gain: float) -> np.ndarray[tuple
     return found
 
 
-@pytest.mark.parametrize("policy", [Temperature(0.4), NeighbourSwaps(0.5)])
+@pytest.mark.parametrize("policy", [HOT, Randomisation("swap", 0.5)])
 def test_moments_are_those_of_drawn_clicks(policy: Randomisation) -> None:
     world = make_world()
     logged = traffic(world, policy)
@@ -41,19 +43,18 @@ def test_moments_are_those_of_drawn_clicks(policy: Randomisation) -> None:
 
 
 def test_clicks_of_one_ranking_are_uncorrelated() -> None:
-    logged = traffic(make_world(), ByScore(), drawn=1)
+    logged = traffic(make_world(), BY_SCORE, drawn=1)
     weights = np.random.default_rng(8).uniform(-1.0, 3.0, len(logged.relevance))
     assert logged.second_moment(weights) == pytest.approx(logged.second_moment(weights, drawn=False))
 
 
 def test_so_many_interactions_certify_four_times_in_five() -> None:
-    world, policy, logs = make_world(), Temperature(0.5), 400
+    world, policy, logs = make_world(), HOT, 400
     logged = traffic(world, policy)
     new = better(world, policy, 0.1)
-    needed = needed_interactions(new, logged, shortfall=0.0, delta=0.05)
-    clip = math.inf if needed.clip is None else needed.clip
+    needed, clip = needed_interactions(new, logged, 0.0, 0.05)
     weights = np.minimum(new / logged.logging_exposure, clip) - 1.0
-    number = round(needed.interactions)
+    number = round(needed)
     rng = np.random.default_rng(9)
     times = math.ceil(1.3 * logs * number / len(world.share))
     terms = (world.clicks(policy, times, rng) * weights.reshape(len(world.share), 1, -1)).sum(axis=2)
@@ -65,24 +66,24 @@ def test_so_many_interactions_certify_four_times_in_five() -> None:
 
 def test_a_log_that_shows_too_little_never_certifies() -> None:
     world = make_world()
-    new = better(world, ByScore(), 0.05)
-    assert math.isinf(needed_interactions(new, traffic(world, ByScore()), shortfall=0.0, delta=0.05).interactions)
-    hot = traffic(world, Temperature(1.0))
-    free, dear = (needed_interactions(new, hot, shortfall=cost, delta=0.05) for cost in (0.0, 0.02))
-    assert free.interactions < dear.interactions < math.inf
+    new = better(world, BY_SCORE, 0.05)
+    assert math.isinf(needed_interactions(new, traffic(world, BY_SCORE), 0.0, 0.05)[0])
+    hot = traffic(world, HOT)
+    free, dear = (needed_interactions(new, hot, cost, 0.05) for cost in (0.0, 0.02))
+    assert free[0] < dear[0] < math.inf
 
 
 def test_where_randomness_pays_the_policy_has_to_beat_the_randomised_ranker() -> None:
     world = make_world()
-    new, hot = better(world, ByScore(), 0.05), traffic(world, Temperature(1.0))
-    free, paid = (needed_interactions(new, hot, shortfall=cost, delta=0.05) for cost in (0.0, -0.02))
+    new, hot = better(world, BY_SCORE, 0.05), traffic(world, HOT)
+    free, paid = (needed_interactions(new, hot, cost, 0.05) for cost in (0.0, -0.02))
     assert paid == free
-    assert free.interactions < math.inf
+    assert free[0] < math.inf
 
 
 def test_better_policies_meet_their_gain_and_move_more_than_they_must() -> None:
     world = make_world(queries=200)
-    now = Temperature(0.3).exposure(world.scores, world.offsets, world.examination)
+    now = HOT.exposure(world.scores, world.offsets, world.examination)
     value = world.weight * world.relevance
     rng = np.random.default_rng(10)
     gains = [0.02, 0.2, 5.0]
@@ -95,5 +96,5 @@ def test_better_policies_meet_their_gain_and_move_more_than_they_must() -> None:
         assert exposure.sum() == pytest.approx(world.examination.sum() * len(world.share))
         assert moved_exposure(exposure, now, world.weight) > 0.15
     assert found[2] is None  # more than the best ranking earns
-    best = ByScore().exposure(world.relevance, world.offsets, world.examination) @ value
+    best = BY_SCORE.exposure(world.relevance, world.offsets, world.examination) @ value
     assert best < 6.0 * (now @ value)

@@ -5,13 +5,11 @@ import pytest
 
 from saferank.engine.plackett_luce import exposure
 from saferank.plan.randomisation import (
+    BY_SCORE,
     LEAST_MOVED,
     MOST_MOVED,
     TEMPERATURES,
-    ByScore,
-    NeighbourSwaps,
     Randomisation,
-    Temperature,
     capped_gaps,
     moved_exposure,
     temperature_grid,
@@ -25,7 +23,7 @@ EXAMINATION = np.array([1.0, 0.5, 0.3, 0.1])
 SAMPLES = 20_000
 
 
-@pytest.mark.parametrize("policy", [ByScore(), Temperature(0.7), NeighbourSwaps(0.3)])
+@pytest.mark.parametrize("policy", [BY_SCORE, Randomisation("temperature", 0.7), Randomisation("swap", 0.3)])
 def test_exposure_is_the_mean_over_rankings(policy: Randomisation) -> None:
     drawn = policy.rankings(SCORES, OFFSETS, 4, SAMPLES, np.random.default_rng(1))
     seen = np.zeros((len(SCORES), SAMPLES))
@@ -48,9 +46,9 @@ def test_swaps_of_three_ranks_by_enumeration() -> None:
         0.5 * (p * first + (1 - p) * second) + 0.5 * (p * third + (1 - p) * second),
         0.5 * third + 0.5 * (p * second + (1 - p) * third),
     ]
-    found = NeighbourSwaps(p).exposure(np.array([3.0, 2.0, 1.0]), np.array([0, 3]), EXAMINATION)
+    found = Randomisation("swap", p).exposure(np.array([3.0, 2.0, 1.0]), np.array([0, 3]), EXAMINATION)
     np.testing.assert_allclose(found, expected)
-    beyond = NeighbourSwaps(p).exposure(np.array([3.0, 2.0, 1.0]), np.array([0, 3]), EXAMINATION[:2])
+    beyond = Randomisation("swap", p).exposure(np.array([3.0, 2.0, 1.0]), np.array([0, 3]), EXAMINATION[:2])
     assert beyond[2] == 0.0
 
 
@@ -70,8 +68,9 @@ def test_the_grid_goes_from_little_to_much_whatever_the_scale(scale: float) -> N
     scores, offsets = scale * rng.normal(size=400), np.arange(0, 401, 20)
     weight = np.full(400, 1.0 / 20.0)
     grid = temperature_grid(scores, offsets, EXAMINATION, weight)
-    by_score = ByScore().exposure(scores, offsets, EXAMINATION)
-    moved = [moved_exposure(Temperature(t).exposure(scores, offsets, EXAMINATION), by_score, weight) for t in grid]
+    by_score = BY_SCORE.exposure(scores, offsets, EXAMINATION)
+    heated = [Randomisation("temperature", t).exposure(scores, offsets, EXAMINATION) for t in grid]
+    moved = [moved_exposure(exposure, by_score, weight) for exposure in heated]
     assert len(grid) == TEMPERATURES
     assert moved == sorted(moved)
     assert moved[0] == pytest.approx(LEAST_MOVED, rel=0.2)

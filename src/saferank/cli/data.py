@@ -36,19 +36,11 @@ def data(name: DataArgument) -> None:
 
 def _summary(dataset: Dataset) -> Table:
     table = number_table(dataset.name, ("", *dataset.splits), left=[""])
-    labels = _distinct_labels(dataset)
-    columns = [list(_facts(part, labels)) for part in dataset.splits.values()]
-    for rows in zip(*columns, strict=True):
-        ends_section = rows[0][0] in ("features", "  max")
-        table.add_row(rows[0][0], *(value for _, value in rows), end_section=ends_section)
+    labels = sorted({label for part in dataset.splits.values() for label in set(part.require_labels().tolist())})
+    columns = [dict(_facts(part, labels)) for part in dataset.splits.values()]
+    for name in columns[0]:
+        table.add_row(name, *(facts[name] for facts in columns), end_section=name in ("features", "  max"))
     return table
-
-
-def _distinct_labels(dataset: Dataset) -> list[float]:
-    import numpy as np
-
-    labels = np.concatenate([np.unique(part.require_labels()) for part in dataset.splits.values()])
-    return [float(label) for label in np.unique(labels)]
 
 
 def _facts(part: RankingData, distinct_labels: list[float]) -> Iterator[tuple[str, str]]:

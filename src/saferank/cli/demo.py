@@ -12,10 +12,7 @@ from saferank.cli.log_options import Seed, check_output_folder
 from saferank.cli.screen import number_table, progress_bar
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from saferank.datasets.dataset import Dataset
-    from saferank.lab.world import World
 
 FRACTION = 0.1
 """Share of the training queries whose labels the production ranker was trained on: the data set is small."""
@@ -56,10 +53,15 @@ def demo(
     with status.status("Generating queries, documents and a production ranker (compiles on first use)"):
         dataset = load_dataset(f"synthetic:small@{seed}")
         world = make_world(prepare(dataset), seed=seed, fraction=FRACTION)
-        production = evaluate(world.logging_scorer, world.test)
-    console.print(_introduction(world))
+        production = evaluate(world.logging_scorer, world.test)[0]
+    introduction = (
+        f"A production ranker, trained on few labels, answers {world.train.queries} queries with 5 of about "
+        f"{world.train.lengths.mean():.0f} documents each.\nUsers examine rank k with probability 1/k² and click "
+        "what they find relevant.\n"
+    )
+    console.print(introduction)
     sizes = [round(few), round(many)]
-    results: dict[tuple[str, int], tuple[float, float]] = {}
+    results: dict[tuple[str, int], float] = {}
     with progress_bar(status, transient=True) as progress:
         task = progress.add_task("Learning", total=len(sizes) * len(METHODS))
         for size in sizes:
@@ -68,11 +70,17 @@ def demo(
             for method, name in METHODS.items():
                 progress.update(task, description=f"{name}, {size:,} interactions")
                 scorer = learn_in_world(method, world, logs, seed=seed)
-                results[method, size] = evaluate(scorer, world.test)
+                results[method, size] = evaluate(scorer, world.test)[0]
                 progress.advance(task)
-    console.print(_table(production, results, sizes))
-    save_figure(demo_figure(production[0], {key: value[0] for key, value in results.items()}), out, "demo")
-    console.print(_comparison(production[0], results, sizes), highlight=False)
+    table = number_table("NDCG@5 on unseen queries", ("", *(f"{size:,} interactions" for size in sizes)), left=[""])
+    table.add_row("production ranker", *[f"{production:.3f}"] * len(sizes))
+    for method, name in METHODS.items():
+        table.add_row(name, *(_cell(results[method, size], production) for size in sizes))
+    console.print(table)
+    save_figure(demo_figure(production, results), out, "demo")
+    for size in sizes:
+        ips, crm = (_words(results[method, size] - production) for method in METHODS)
+        console.print(f"After {size:,} interactions: IPS {ips}, CRM {crm}.", highlight=False)
     console.print(f"The chart is {out / 'demo.png'}.\n", highlight=False)
     _verdicts(dataset, {"little": round(little), "much": round(much)}, out, seed)
 
@@ -127,36 +135,9 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
     console.print(f"The report is {out / 'report.html'}.", highlight=False, soft_wrap=True)
 
 
-def _introduction(world: World) -> str:
-    return (
-        f"A production ranker, trained on few labels, answers {world.train.queries} queries with 5 of about "
-        f"{world.train.lengths.mean():.0f} documents each.\nUsers examine rank k with probability 1/k² and click "
-        "what they find relevant.\n"
-    )
-
-
-def _table(
-    production: tuple[float, float], results: dict[tuple[str, int], tuple[float, float]], sizes: list[int]
-) -> Table:
-    table = number_table("NDCG@5 on unseen queries", ("", *(f"{size:,} interactions" for size in sizes)), left=[""])
-    table.add_row("production ranker", *[f"{production[0]:.3f}"] * len(sizes))
-    for method, name in METHODS.items():
-        cells = []
-        for size in sizes:
-            value = results[method, size][0]
-            color = "green" if value >= production[0] - 0.005 else "red"
-            cells.append(f"[{color}]{value:.3f} ({value - production[0]:+.3f})[/{color}]")
-        table.add_row(name, *cells)
-    return table
-
-
-def _comparison(production: float, results: dict[tuple[str, int], tuple[float, float]], sizes: list[int]) -> str:
-    """Return one sentence per log: which policy is better than the production ranker, and by how much."""
-    lines = []
-    for size in sizes:
-        ips, crm = (results[method, size][0] - production for method in METHODS)
-        lines.append(f"After {size:,} interactions: IPS {_words(ips)}, CRM {_words(crm)}.")
-    return "\n".join(lines)
+def _cell(value: float, production: float) -> str:
+    color = "green" if value >= production - 0.005 else "red"
+    return f"[{color}]{value:.3f} ({value - production:+.3f})[/{color}]"
 
 
 def _words(change: float) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console, Group
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from saferank.cli import log_options as options
@@ -15,6 +15,8 @@ from saferank.cli.log_options import check_output_file, read_log
 from saferank.cli.screen import number_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import RenderableType
 
     from saferank.doctor.health import Health
@@ -69,23 +71,22 @@ def doctor(
         health = diagnose(aggregated, data, given)
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
-    Console().print(screen(health))
+    Console().print(Group(*screen(health)))
     Console().print(f"All numbers, with charts: {out}", soft_wrap=True, highlight=False)
 
 
-def screen(health: Health) -> RenderableType:
-    """Return one screen: sizes, ranks, findings."""
-    parts: list[RenderableType] = [Text(health.source, style="bold", overflow="ellipsis", no_wrap=True)]
+def screen(health: Health) -> Iterator[RenderableType]:
+    """Yield the parts of one screen: sizes, ranks, findings."""
+    yield Text(health.source, style="bold", overflow="ellipsis", no_wrap=True)
     if health.period is not None:
-        parts.append(Text(f"{health.period[0]} to {health.period[1]}", style="dim"))
-    parts.append(_sizes(health))
+        yield Text(f"{health.period[0]} to {health.period[1]}", style="dim")
+    yield _sizes(health)
     if health.traffic.clicks:
-        parts.append(_ranks(health))
-    parts.append(_findings(health))
+        yield _ranks(health)
+    yield _findings(health)
     if health.blocking:
         codes = ", ".join(one.code for one in health.blocking)
-        parts.append(Text(f"No verdict is possible from this log: {codes}.", style="bold red"))
-    return Group(*parts)
+        yield Text(f"No verdict is possible from this log: {codes}.", style="bold red")
 
 
 def _sizes(health: Health) -> Table:
@@ -114,7 +115,7 @@ def _sizes(health: Health) -> Table:
 
 
 def _ranks(health: Health) -> Table:
-    import math
+    from saferank.report.page import formatted
 
     interval = f"{health.harvested.confidence:.0%} interval"
     names = ["rank", "shown", "click-through", "vs rank 1", "examined", interval, "EM"]
@@ -128,23 +129,17 @@ def _ranks(health: Health) -> Table:
             f"{health.shown[rank]:,}",
             f"{rate[rank]:.2%}" if health.shown[rank] else "-",
             f"{rate[rank] / rate[0]:.2f}" if health.shown[rank] and rate[0] > 0 else "-",
-            _decimal(harvested.curve[rank]),
-            "" if rank == 0 or math.isnan(low) else f"{low:.2f} to {high:.2f}",
-            "-" if health.em is None else _decimal(health.em.curve[rank]),
+            formatted(harvested.curve[rank], ".2f"),
+            f"{low:.2f} to {high:.2f}" if rank and low == low else "",
+            "-" if health.em is None else formatted(health.em.curve[rank], ".2f"),
         ]
         table.add_row(*cells, *([] if health.given is None else [f"{health.given[rank]:.2f}"]))
     return table
 
 
 def _findings(health: Health) -> Table:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column()
+    table = Table.grid(Column(no_wrap=True), "", padding=(0, 1))
     for finding in health.findings:
         remedy = Text(f" {finding.remedy}", style="italic dim") if finding.remedy else Text()
         table.add_row(Text(finding.level, style=STYLES[finding.level]), Text(finding.text) + remedy)
     return table
-
-
-def _decimal(value: float) -> str:
-    return f"{value:.2f}" if value == value else "unknown"

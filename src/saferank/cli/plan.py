@@ -78,7 +78,9 @@ def plan(
     if json_out is not None:
         check_output_file(json_out, [log, features], option="--json")
 
+    from saferank.files.json_format import finite
     from saferank.plan.make_plan import make_plan
+    from saferank.plan.plan import recommendation
     from saferank.report.page import write_page
     from saferank.report.plan_page import plan_page
 
@@ -94,7 +96,9 @@ def plan(
         status.update(f"Writing {out}")
         write_page(plan_page(made), out)
         if json_out is not None:
-            _write_json(made, json_out)
+            chosen = made.recommended and {"kind": made.recommended.kind, "amount": made.recommended.amount}
+            values = {**asdict(made), "recommended": chosen, "recommendation": recommendation(made)}
+            write_page(json.dumps(finite(values), indent=2) + "\n", json_out)
     Console().print(screen(made))
     Console().print(f"All numbers, with a chart: {out}", soft_wrap=True, highlight=False)
 
@@ -128,47 +132,30 @@ def _share(text: str) -> float:
     raise UsageError(f"--most-cost {text}: write a share of the clicks below 100%, such as 1% or 0.01.")
 
 
-def _write_json(made: Plan, path: Path) -> None:
-    from saferank.files.atomic_write import whole_file
-    from saferank.files.json_format import finite
-    from saferank.plan.plan import recommendation
-
-    chosen = made.recommended
-    values = {
-        **asdict(made),
-        "recommended": None if chosen is None else {"kind": chosen.kind, "amount": chosen.amount},
-        "recommendation": recommendation(made),
-    }
-    with whole_file(path) as unfinished:
-        unfinished.write_text(json.dumps(finite(values), indent=2) + "\n", encoding="utf-8")
-
-
 def screen(made: Plan) -> RenderableType:
     """Return one screen: the table, the recommendation, and its assumptions."""
     from saferank.plan.plan import assumptions, recommendation
 
-    lines: list[RenderableType] = [Text(made.source, style="bold", overflow="ellipsis", no_wrap=True)]
     traffic = f"{made.interactions:,} interactions, {made.click_rate:.3f} clicks per interaction"
-    lines.append(Text(traffic + ("" if made.per_day is None else f", {made.per_day:,.0f} per day"), style="dim"))
-    lines += [_table(made), Text(recommendation(made), style="bold")]
-    lines += [Text(text, style="dim") for text in assumptions(made)]
-    lines += [Text.assemble(("caution ", "yellow"), note) for note in made.notes]
-    return Group(*lines)
+    return Group(
+        Text(made.source, style="bold", overflow="ellipsis", no_wrap=True),
+        Text(traffic + ("" if made.per_day is None else f", {made.per_day:,.0f} per day"), style="dim"),
+        _table(made),
+        Text(recommendation(made), style="bold"),
+        *(Text(text, style="dim") for text in assumptions(made)),
+        *(Text.assemble(("caution ", "yellow"), note) for note in made.notes),
+    )
 
 
 def _table(made: Plan) -> Table:
-    from saferank.plan.plan import percent, takes
-
-    unit = "interactions" if made.per_day is None else "days"
     held_out = "" if made.per_day is None else f", {made.held_out_share:.0%} held out"
     gains = [f"{need.gain:.0%}" for need in made.ways[0].needs]
     columns = ("rankings", "moved", "lost", "at most", *gains)
-    table = number_table(f"Clicks lost, and {unit} to certify a gain{held_out}", columns, left=["rankings"])
+    table = number_table(f"Clicks lost, and {made.unit} to certify a gain{held_out}", columns, left=["rankings"])
     for one in table.columns:
         one.no_wrap = True
     chosen = made.recommended
     for way in made.ways:
-        costs = (percent(cost, 2) for cost in (way.relative_cost, way.relative_cost_at_most))
-        cells = way.name, percent(way.moved, 1), *costs, *map(takes, way.needs)
+        cells = way.cells[: len(columns)]
         table.add_row(*cells, style="bold green" if way is chosen else "" if way.random else "dim")
     return table

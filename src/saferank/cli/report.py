@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +15,10 @@ from saferank.cli.log_options import check_output_file, parse_columns
 from saferank.engine.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from saferank.policy.policy import Policy
     from saferank.policy.serve import ServeAs
-    from saferank.report.report_page import Report
     from saferank.verdict.certificate import Certificate
 
 CERTIFICATE, RESULTS = "certificate.json", "results.parquet"
@@ -73,12 +75,17 @@ def report(
     status = Console(stderr=True)
     if is_model(source):
         from saferank.policy.policy import Policy
-        from saferank.report.report_page import report_page
+        from saferank.report.report_page import Report, report_page
 
         policy = Policy.load(source)
         found = _certificate(policy, source, certificate, status)
-        reading = {"columns": parse_columns(column), "layout": layout, "on_bad_rows": on_bad_rows}
-        contents = _contents(policy, source, found, log, features, reading, status, logging_scores, part)
+        contents = Report(source.resolve().name, policy.manifest, found)
+        if log is not None:
+            served: ServeAs = "sampled" if found is not None and found.serve_as == "sampled" else "deterministic"
+            ways = {"logging_scores": logging_scores, "part": part, "serve_as": served}
+            reading = {"columns": parse_columns(column), "layout": layout, "on_bad_rows": on_bad_rows}
+            with status.status(f"Reading {log}") as now:
+                contents = replace(contents, **_of_log(policy, log, features, now, ways, reading))
         text = report_page(contents)
         kind = "not certified" if found is None else found.verdict.value
     elif (source / RESULTS).is_file():
@@ -95,68 +102,41 @@ def report(
     Console().print(Text.assemble((kind, "bold"), f"  {out}"), soft_wrap=True)
 
 
-def _certificate(policy: Policy, model: Path, given: Path | None, status: Console) -> Certificate | None:
-    """Return the given certificate, or one beside the model or in this folder that belongs to the model."""
-    from saferank.verdict.certificate import Certificate
-
-    if given is not None:
-        certificate = Certificate.read(given)
-        if not _belongs_to(certificate, policy):
-            raise UsageError(f"{given} belongs to another model than {model}; certify this one.")
-        return certificate
-    for file in _certificates(model):
-        if file.is_file():
-            certificate = Certificate.read(file)
-            if _belongs_to(certificate, policy):
-                return certificate
-            status.print(f"{file} belongs to another model and is left out.", highlight=False, soft_wrap=True)
-    return None
-
-
 def _certificates(model: Path) -> list[Path]:
     """Return where to look for a certificate if none is named."""
     return list(dict.fromkeys((model.resolve().parent / CERTIFICATE, Path(CERTIFICATE).resolve())))
 
 
-def _belongs_to(certificate: Certificate, policy: Policy) -> bool:
-    files = certificate.inputs.get("model", {}).get("files")
-    return files is not None and files == policy.manifest.get("files")
+def _certificate(policy: Policy, model: Path, given: Path | None, status: Console) -> Certificate | None:
+    """Return the given certificate, or one beside the model or in this folder that belongs to the model."""
+    from saferank.verdict.certificate import Certificate
+
+    for file in [file for file in _certificates(model) if file.is_file()] if given is None else [given]:
+        certificate = Certificate.read(file)
+        files = certificate.inputs.get("model", {}).get("files")
+        if files is not None and files == policy.manifest.get("files"):
+            return certificate
+        if given is not None:
+            raise UsageError(f"{given} belongs to another model than {model}; certify this one.")
+        status.print(f"{file} belongs to another model and is left out.", highlight=False, soft_wrap=True)
+    return None
 
 
-def _contents(
-    policy: Policy,
-    model: Path,
-    certificate: Certificate | None,
-    log: str | None,
-    features: str | None,
-    reading: dict[str, Any],
-    status: Console,
-    logging_scores: str | None,
-    part: str,
-) -> Report:
-    """Return what the page shows: of the model alone, with a log its health, with features also what changes."""
+def _of_log(
+    policy: Policy, log: str, features: str | None, now: Status, ways: dict[str, Any], reading: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what a report shows of a log: its health, and with features also what the policy changes."""
     from saferank.doctor.diagnosis import diagnose
-    from saferank.report.report_page import Report
     from saferank.verdict.exposure_shift import exposure_changes
     from saferank.verdict.inputs import load_inputs, read_log
 
-    name = model.resolve().name
-    if log is None:
-        return Report(name, policy.manifest, certificate)
-    with status.status(f"Reading {log}") as now:
-        data, changes = None, None
-        if features is None:
-            aggregated = read_log(log, policy, **reading)
-        else:
-            sampled = certificate is not None and certificate.serve_as == "sampled"
-            served: ServeAs = "sampled" if sampled else "deterministic"
-            inputs = load_inputs(
-                policy, log, features, serve_as=served, logging_scores=logging_scores, part=part, progress=now.update,
-                **reading,
-            )  # fmt: skip
-            aggregated, data = inputs.log, inputs.ranker.data
-            now.update("Comparing rankings")
-            changes = exposure_changes(policy, aggregated, data, serve_as=served, logging_scores=inputs.logging_scores)
-        now.update("Checking the log")
-        health = diagnose(aggregated, data, policy.examination)
-    return Report(name, policy.manifest, certificate, changes, health)
+    data, changes = None, None
+    if features is None:
+        aggregated = read_log(log, policy, **reading)
+    else:
+        inputs = load_inputs(policy, log, features, progress=now.update, **ways, **reading)
+        aggregated, data, scores = inputs.log, inputs.ranker.data, inputs.logging_scores
+        now.update("Comparing rankings")
+        changes = exposure_changes(policy, aggregated, data, serve_as=ways["serve_as"], logging_scores=scores)
+    now.update("Checking the log")
+    return {"changes": changes, "health": diagnose(aggregated, data, policy.examination)}

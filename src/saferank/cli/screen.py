@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 
@@ -29,8 +21,8 @@ def number_table(title: str | None, columns: Iterable[str], *, left: Collection[
     return table
 
 
-def progress_bar(console: Console, *, percent: bool = False, **options: Any) -> Progress:
+def progress_bar(console: Console, *, percent: bool = False, **options: Any) -> bars.Progress:
     """Return a progress bar with the steps done (or their percentage), the time elapsed and the time remaining."""
-    done = TaskProgressColumn() if percent else MofNCompleteColumn()
-    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    return Progress(TextColumn("{task.description}"), BarColumn(), done, *times, console=console, **options)
+    done = bars.TaskProgressColumn() if percent else bars.MofNCompleteColumn()
+    columns = "{task.description}", bars.BarColumn(), done, bars.TimeElapsedColumn(), "left", bars.TimeRemainingColumn()
+    return bars.Progress(*columns, console=console, **options)

@@ -13,13 +13,8 @@ from saferank.cli.screen import progress_bar
 from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from saferank.datasets.dataset import Dataset
     from saferank.engine.click_models.position_based import PositionBasedModel
-    from saferank.engine.types.log_statistics import LogStatistics
-    from saferank.engine.types.ranking_data import RankingData
 
 
 def simulate(
@@ -76,6 +71,7 @@ def simulate(
     from saferank.datasets.dataset import load_dataset
     from saferank.engine.click_models.position_based import PositionBasedModel, parse_examination
     from saferank.lab.raw_log import write_raw_log
+    from saferank.lab.world import make_world, prepare
 
     model = PositionBasedModel(parse_examination(examination, cutoff), relevance_slope, relevance_noise)
     check_output_file(out)
@@ -86,24 +82,18 @@ def simulate(
         raise UsageError(f"no part is called '{part}'; there are {', '.join(dataset.splits)}.")
     _check_relevance(model, dataset)
     with errors.status("Training the logging policy"):
-        data, scores = _logging_policy(dataset, part, logging_fraction, seed, model)
+        world = make_world(prepare(dataset), seed=seed, fraction=logging_fraction, click_model=model)
     with progress_bar(errors, percent=True) as progress:
         task = progress.add_task("interactions", total=total)
-        log = write_raw_log(
-            out, data, scores, model, total, np.random.default_rng([seed, 3]), lambda done: progress.advance(task, done)
-        )
-    Console().print(_summary(log, out), soft_wrap=True)
-
-
-def _logging_policy(
-    dataset: Dataset, part: str, fraction: float, seed: int, click_model: PositionBasedModel
-) -> tuple[RankingData, NDArray[np.float32]]:
-    """Return the queries of the part, and the scores of a ranker trained on that fraction of the training labels."""
-    from saferank.lab.world import make_world, prepare
-
-    world = make_world(prepare(dataset), seed=seed, fraction=fraction, click_model=click_model)
-    data: RankingData = getattr(world, part)
-    return data, world.logging_scores[part]
+        rng = np.random.default_rng([seed, 3])
+        queries, scores = getattr(world, part), world.logging_scores[part]
+        log = write_raw_log(out, queries, scores, model, total, rng, lambda done: progress.advance(task, done))
+    shown, clicks = log.times_shown.sum(), log.clicks.sum()
+    text = (
+        f"{out}: {log.total_interactions:,} interactions with {(log.interactions > 0).sum():,} of {log.queries:,} "
+        f"queries, {shown:,} documents shown, {clicks:,} clicks ({clicks / max(shown, 1):.1%})."
+    )
+    Console().print(text, soft_wrap=True)
 
 
 def _whole_number(text: str) -> int:
@@ -126,12 +116,3 @@ def _check_relevance(model: PositionBasedModel, dataset: Dataset) -> None:
                 f"--relevance-slope {model.relevance_slope:g} and --relevance-noise {model.relevance_noise:g} give "
                 f"label {label:g} a click probability of {chance:g}; choose them so that it lies between 0 and 1."
             )
-
-
-def _summary(log: LogStatistics, out: Path) -> str:
-    shown, clicks = log.times_shown.sum(), log.clicks.sum()
-    issued = (log.interactions > 0).sum()
-    return (
-        f"{out}: {log.total_interactions:,} interactions with {issued:,} of {log.queries:,} queries, "
-        f"{shown:,} documents shown, {clicks:,} clicks ({clicks / max(shown, 1):.1%})."
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,25 +13,18 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog, Places
 
-SIZES = (1, 2, 10, 100, 1_000)
-"""Lower ends of the classes of queries, by their interactions."""
+CLASSES = {"1": 1, "2-9": 2, "10-99": 10, "100-999": 100, "1,000+": 1_000}
+"""Classes of queries by their interactions -> the least."""
 
 
-@dataclass(frozen=True)
-class QueryClass:
+class QueryClass(NamedTuple):
     """Queries that were issued about equally often."""
 
+    name: str
+    """The interactions of a query, as text: `2-9`."""
     at_least: int
-    at_most: int | None
     queries: int
     interactions: int
-
-    @property
-    def name(self) -> str:
-        """The interactions of a query of this class, as text: `2-9`."""
-        if self.at_most is None:
-            return f"{self.at_least:,}+"
-        return f"{self.at_least:,}" if self.at_least == self.at_most else f"{self.at_least:,}-{self.at_most:,}"
 
 
 @dataclass(frozen=True)
@@ -60,9 +54,9 @@ def traffic(statistics: LogStatistics) -> Traffic:
     """Return the totals of a log."""
     per_query = statistics.interactions
     classes = []
-    for at_least, at_most in zip(SIZES, [*(size - 1 for size in SIZES[1:]), None], strict=True):
-        inside = per_query[(per_query >= at_least) & (per_query <= (at_most or np.inf))]
-        classes.append(QueryClass(at_least, at_most, len(inside), int(inside.sum())))
+    for name, at_least, end in zip(CLASSES, CLASSES.values(), [*list(CLASSES.values())[1:], np.inf], strict=True):
+        inside = per_query[(per_query >= at_least) & (per_query < end)]
+        classes.append(QueryClass(name, at_least, len(inside), int(inside.sum())))
     return Traffic(
         interactions=statistics.total_interactions,
         queries=int((per_query > 0).sum()),

@@ -72,20 +72,14 @@ class PositionBased:
 
 
 def position_based(
-    sample: SampledImpressions | None,
-    statistics: LogStatistics,
-    rng: np.random.Generator,
-    *,
-    by_period: bool = False,
+    sample: SampledImpressions | None, statistics: LogStatistics, rng: np.random.Generator, *, by_period: bool = False
 ) -> PositionBased:
     """Run the three tests. `by_period`: click-through changes over periods, so compare within them."""
     trust = trust_test(statistics, rng)
     if sample is None:
         return PositionBased(NOTHING, NOTHING, trust)
     cell: NDArray[np.int64] = sample.document * statistics.cutoff + sample.rank
-    if by_period:
-        cell = cell * (int(sample.period.max()) + 1) + sample.period
-    cell = compact(cell)
+    cell = compact(cell * (int(sample.period.max()) + 1) + sample.period if by_period else cell)
     return PositionBased(context_test(sample, cell, statistics.cutoff), stop_test(sample, cell), trust)
 
 
@@ -202,12 +196,10 @@ def _log_relevance(
 
 def _expected_clicks(sample: SampledImpressions, chosen: NDArray[np.bool_], ranks: int) -> NDArray[np.float64]:
     """Chance of a click in each row, by the click-through of its rank and of its document in the chosen rows."""
-    rate = np.bincount(sample.rank[chosen], sample.click[chosen], ranks) / np.maximum(
-        np.bincount(sample.rank[chosen], minlength=ranks), 1
-    )
+    rank, document, click = sample.rank[chosen], sample.document[chosen], sample.click[chosen]
+    rate = np.bincount(rank, click, ranks) / np.maximum(np.bincount(rank, minlength=ranks), 1)
     documents = int(sample.document.max()) + 1
-    clicks = np.bincount(sample.document[chosen], sample.click[chosen], documents)
-    average = np.bincount(sample.document[chosen], rate[sample.rank[chosen]], documents)
+    clicks, average = np.bincount(document, click, documents), np.bincount(document, rate[rank], documents)
     relevance = (clicks + PRIOR_CLICKS) / (average + PRIOR_CLICKS)
     return np.minimum(rate[sample.rank] * relevance[sample.document], 1.0)
 

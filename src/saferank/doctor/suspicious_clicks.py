@@ -98,7 +98,7 @@ def suspicious_clicks(
         gaps = float((np.diff(sample.offsets) < sample.rank[sample.offsets[1:] - 1] + 1).mean())
         place = sample.document, sample.rank
         rate: NDArray[np.float64] = statistics.clicked[place] / np.maximum(statistics.shown[place], 1)
-        expected = interactions * float(_products(sample, 1.0 - rate).mean())
+        expected = interactions * float(np.multiply.reduceat(1.0 - rate, sample.offsets[:-1]).mean())
         bots = all_clicked(sample, rate)
     has_units = patterns["unit"].null_count < len(patterns)
     return SuspiciousClicks(
@@ -125,7 +125,7 @@ def all_clicked(sample: SampledImpressions, rate: NDArray[np.float64]) -> AllCli
     long = lengths >= SHORTEST
     if not long.any():
         return None
-    independent = _products(sample, rate)
+    independent = np.multiply.reduceat(rate, sample.offsets[:-1])
     found = expected = 0.0
     for length in np.unique(lengths[long]):
         of_length = lengths == length
@@ -150,8 +150,3 @@ def units_of(unit: NDArray[np.int64], interactions: NDArray[np.int64], clicks: N
         largest=float(per_unit.max() / per_unit.sum()),
         clicks_of_top=float(clicked[:top].sum() / max(clicked.sum(), 1)),
     )
-
-
-def _products(sample: SampledImpressions, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the product of the values of each impression's rows."""
-    return np.multiply.reduceat(values, sample.offsets[:-1])

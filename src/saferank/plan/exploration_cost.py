@@ -21,16 +21,6 @@ LARGEST_WEIGHT = 10.0
 """Weights of clicks are clipped here in the upper limit, which only raises it: a lucky click must not make it small."""
 
 
-@dataclass(frozen=True)
-class ExplorationCost:
-    """Clicks per interaction that a policy loses against the one that made the log; negative if it earns more."""
-
-    estimate: float
-    """Under the posterior mean of the relevances, those of never-shown documents included."""
-    at_most: float
-    """Upper confidence limit, as if never-shown documents were never clicked."""
-
-
 @dataclass(frozen=True, eq=False)
 class RelevancePosterior:
     """Relevance of each document by empirical Bayes.
@@ -105,14 +95,16 @@ def exploration_cost(
     patterns: ClickPatterns,
     posterior: RelevancePosterior,
     examination: Floats,
-) -> ExplorationCost:
-    """Return the cost of a policy with this exposure.
+) -> tuple[float, float]:
+    """Return the clicks per interaction that a policy with this exposure loses against the log, and an upper limit.
 
         estimate = (1/N) sum_q N_q sum_d relevance(d) (rho_log(d) - rho(d)),    rho_log(d) = examined(d) / N_q
         at_most  = mean of X_i + z * standard error,    X_i = sum_d c_i(d) (1 - min(rho(d) / rho_log(d), 10))
 
-    The second weights the clicks of the log itself. Given what was shown it is not below the cost in expectation, for
-    position-based clicks under this examination, however the log was made; the normal quantile z is asymptotic.
+    Both are negative for a gain. The first rests on the posterior mean of the relevances, those of never-shown
+    documents included. The second weights the clicks of the log itself, as if never-shown documents were never clicked.
+    Given what was shown it is not below the cost in expectation, for position-based clicks under this examination,
+    however the log was made; the normal quantile z is asymptotic.
     """
     examined = statistics.shown @ examination
     interactions = np.repeat(statistics.interactions, np.diff(statistics.offsets)).astype(np.float64)
@@ -121,7 +113,4 @@ def exploration_cost(
     terms = patterns.sums(1.0 - np.minimum(ratio, LARGEST_WEIGHT))
     paired = Differences(terms, patterns.interactions, low=-math.inf, high=math.inf)
     error = math.sqrt(paired.variance / paired.interactions)
-    return ExplorationCost(
-        estimate=float(lost.sum()) / statistics.total_interactions,
-        at_most=paired.mean + NormalDist().inv_cdf(CONFIDENCE) * error,
-    )
+    return float(lost.sum()) / statistics.total_interactions, paired.mean + NormalDist().inv_cdf(CONFIDENCE) * error

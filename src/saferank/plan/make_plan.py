@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 
 import numpy as np
 import pyarrow.compute as pc
@@ -20,17 +21,9 @@ from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.split import DEFAULT_SHARES
 from saferank.plan.exploration_cost import RelevancePosterior, exploration_cost, relevance_posterior
-from saferank.plan.needed_interactions import Needed, Traffic, better_exposures, needed_interactions
+from saferank.plan.needed_interactions import Traffic, better_exposures, needed_interactions
 from saferank.plan.plan import GAINS, Need, Plan, Way
-from saferank.plan.randomisation import (
-    ByScore,
-    Kind,
-    NeighbourSwaps,
-    Randomisation,
-    Temperature,
-    moved_exposure,
-    temperature_grid,
-)
+from saferank.plan.randomisation import BY_SCORE, Kind, Randomisation, moved_exposure, temperature_grid
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +47,6 @@ def make_plan(
     *,
     delta: float = 0.05,
     most_cost: float = 0.01,
-    gains: Sequence[float] = GAINS,
     seed: int = 0,
     progress: Callable[[str], object] | None = None,
 ) -> Plan:
@@ -68,9 +60,6 @@ def make_plan(
         examination: One number per rank; without it, estimated from the log.
         delta: As for `certify`.
         most_cost: Share of the clicks that may be lost while logging.
-        gains: Relative gains to certify.
-        seed: For what is drawn at random.
-        progress: Called with each step.
     """
     if not 0.0 < delta < 0.5:
         raise UsageError(f"got delta {delta}, but it lies between 0 and 0.5.")
@@ -89,48 +78,44 @@ def make_plan(
     clicks = int(pc.sum(log.shown_counts["clicked"]).as_py() or 0)
     if missing := clicks - int(statistics.clicks.sum()):
         notes.append(f"{missing / clicks:.1%} of the clicks are on documents that F lacks and are left out.")
-    ranker, ranker_from = _scores(statistics, scores)
+    ranker, ranker_from = mean_rank_scores(statistics), "minus the mean rank in the log (so T is in ranks)"
+    if scores is not None:
+        ranker, ranker_from = np.ascontiguousarray(scores, np.float64), "given"
+        if ranker.shape != (statistics.documents,):
+            raise UsageError(f"{ranker.shape} scores for {statistics.documents} documents.")
     now = estimated_logging_exposure(statistics, curve)
     posterior = relevance_posterior(statistics, curve, ranks_by_score(ranker, statistics.offsets))
 
     report("Making better policies")
-    worlds = _Worlds(statistics, ranker, now, posterior, curve, gains, rng)
+    worlds = _Worlds(statistics, ranker, now, posterior, curve, rng)
     report("Choosing temperatures")
     grid = temperature_grid(worlds.scores, worlds.offsets, curve, worlds.weight)
     if not grid:
         raise DataError("has no query with two candidates: there is no order to vary.", file=log.source)
-    randomisations: list[Randomisation] = [ByScore(), *map(Temperature, grid)]
+    randomisations = [BY_SCORE, *(Randomisation("temperature", amount) for amount in grid)]
     if len(curve) > 1:
-        randomisations += map(NeighbourSwaps, SWAPS)
+        randomisations += [Randomisation("swap", amount) for amount in SWAPS]
     click_rate = float(statistics.clicks.sum()) / interactions
     total_days = logged_days(log)
     per_day = None if total_days is None else interactions / total_days
     if total_days is not None and total_days < 1.0:
         notes.append(f"The log spans {24 * total_days:.1f} hours: days at its own traffic are a rough guess.")
     held_out = float((log.manifest.get("split") or {}).get("shares", DEFAULT_SHARES)[-1])
-    by_score = ByScore().exposure(ranker, statistics.offsets, curve)
+    by_score = BY_SCORE.exposure(ranker, statistics.offsets, curve)
     per_document = np.repeat(statistics.interactions / interactions, np.diff(statistics.offsets))
 
-    def need(gain: float, needed: Needed) -> Need:
-        number = needed.interactions
+    def need(gain: float, needed: tuple[float, float]) -> Need:
+        number, clip = needed
         with_all = None if per_day is None else number / per_day
         with_share = None if per_day is None else number / (per_day * held_out) if held_out > 0 else math.inf
-        return Need(gain, number, needed.clip, with_share, with_all)
+        return Need(gain, number, clip if math.isfinite(clip) else None, with_share, with_all)
 
-    def way(kind: Kind, amount: float | None, exposure: Floats, needed: Sequence[Needed]) -> Way:
-        cost = exploration_cost(exposure, statistics, patterns, posterior, curve)
-        return Way(
-            kind=kind,
-            amount=amount,
-            moved=moved_exposure(exposure, by_score, per_document),
-            cost=cost.estimate,
-            cost_at_most=cost.at_most,
-            relative_cost=cost.estimate / click_rate,
-            relative_cost_at_most=cost.at_most / click_rate,
-            needs=tuple(map(need, gains, needed)),
-        )
+    def way(kind: Kind, amount: float, exposure: Floats, needed: Sequence[tuple[float, float]]) -> Way:
+        cost, at_most = exploration_cost(exposure, statistics, patterns, posterior, curve)
+        moved, needs = moved_exposure(exposure, by_score, per_document), tuple(map(need, GAINS, needed))
+        return Way(kind, amount or None, moved, cost, at_most, cost / click_rate, at_most / click_rate, needs)
 
-    ways = [way("as logged", None, now, worlds.needed(worlds.now, None, delta))]
+    ways = [way("as logged", 0.0, now, worlds.needed(worlds.now, None, delta))]
     for place, one in enumerate(randomisations, 1):
         report(f"Planning: {place} of {len(randomisations)} ways to randomise")
         samples = max(DRAWN_RANKINGS // (len(worlds.offsets) - 1), 8)
@@ -191,15 +176,6 @@ def _doubts(relative: Floats, estimate: ExaminationEstimate) -> list[str]:
     ]
 
 
-def _scores(statistics: LogStatistics, given: ArrayLike | None) -> tuple[Floats, str]:
-    if given is None:
-        return mean_rank_scores(statistics), "minus the mean rank in the log (so T is in ranks)"
-    scores = np.ascontiguousarray(given, np.float64)
-    if scores.shape != (statistics.documents,):
-        raise UsageError(f"{scores.shape} scores for {statistics.documents} documents.")
-    return scores, "given"
-
-
 def mean_rank_scores(statistics: LogStatistics) -> Floats:
     """Return minus the mean rank of each document, where not being shown counts as rank K + 1."""
     beyond = statistics.cutoff + 1
@@ -223,7 +199,6 @@ class _Worlds:
         now: Floats,
         posterior: RelevancePosterior,
         examination: Floats,
-        gains: Sequence[float],
         rng: np.random.Generator,
     ) -> None:
         lengths, share = np.diff(statistics.offsets), statistics.interactions / statistics.total_interactions
@@ -234,31 +209,29 @@ class _Worlds:
         rows = flat_rows(statistics.offsets, chosen)
         self.offsets, self.share = np.concatenate([[0], np.cumsum(lengths[chosen])]), share[chosen]
         self.weight = np.repeat(self.share, lengths[chosen])
-        self.scores, self.now, self.examination, self.gains = scores[rows], now[rows], examination, gains
+        self.scores, self.now, self.examination = scores[rows], now[rows], examination
         self.relevances = [posterior.draw(rng)[rows] for _ in range(WORLDS)]
         self.better = [
-            better_exposures(self.scores, relevance, self.offsets, examination, self.weight, self.now, gains, rng)
+            better_exposures(self.scores, relevance, self.offsets, examination, self.weight, self.now, GAINS, rng)
             for relevance in self.relevances
         ]
 
     @property
     def unreachable(self) -> tuple[float, ...]:
         """Gains that no policy reaches in most worlds."""
-        missed = [sum(found[place] is None for found in self.better) for place in range(len(self.gains))]
-        return tuple(gain for gain, times in zip(self.gains, missed, strict=True) if 2 * times > WORLDS)
+        missed = [sum(found[place] is None for found in self.better) for place in range(len(GAINS))]
+        return tuple(gain for gain, times in zip(GAINS, missed, strict=True) if 2 * times > WORLDS)
 
-    def needed(self, logging_exposure: Floats, rankings: NDArray[np.int64] | None, delta: float) -> list[Needed]:
-        """Return for each gain what this way of logging needs: the median over worlds."""
-        found: list[list[Needed]] = [[] for _ in self.gains]
+    def needed(
+        self, logging_exposure: Floats, rankings: NDArray[np.int64] | None, delta: float
+    ) -> list[tuple[float, float]]:
+        """Return for each gain the interactions that this way of logging needs, and the clip: the median of worlds."""
+        found = []
         for relevance, better in zip(self.relevances, self.better, strict=True):
             traffic = Traffic(self.offsets, self.share, relevance, self.examination, logging_exposure, rankings)
             shortfall = float((self.now - logging_exposure) @ (self.weight * relevance))
-            for one, exposure in zip(found, better, strict=True):
-                if exposure is None:
-                    one.append(Needed(math.inf, None))
-                else:
-                    one.append(needed_interactions(exposure, traffic, shortfall=shortfall, delta=delta))
-        return [sorted(one, key=lambda needed: needed.interactions)[WORLDS // 2] for one in found]
+            found.append([needed_interactions(exposure, traffic, shortfall, delta) for exposure in better])
+        return [sorted(of_gain, key=itemgetter(0))[WORLDS // 2] for of_gain in zip(*found, strict=True)]
 
 
 def logged_days(log: AggregatedLog) -> float | None:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.click_models.examination import total_examination
-from saferank.plan.randomisation import ByScore, moved_exposure
+from saferank.plan.randomisation import BY_SCORE, moved_exposure
 
 Floats = NDArray[np.float64]
 
@@ -29,15 +28,6 @@ simulated logs, which moved 0.19 to 0.28 of the exposure, needed 0.2 to 0.9 time
 1.0 to 2.7 times those that 0.2 gives; for policies that move only what pays, about a tenth would do."""
 LARGEST_PUSH = 1e4
 BISECTIONS = 14
-
-
-class Needed(NamedTuple):
-    """Interactions that certify, and the clip of the weights at which so few are enough."""
-
-    interactions: float
-    """Infinite if no number is enough."""
-    clip: float | None
-    """None: no clip."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +79,20 @@ class Traffic:
         return sums
 
 
-def needed_interactions(exposure: Floats, traffic: Traffic, *, shortfall: float, delta: float) -> Needed:
-    """Return how many interactions certify, with chance POWER, that a policy beats the production ranker.
+def needed_interactions(
+    exposure: Floats | None, traffic: Traffic, shortfall: float, delta: float
+) -> tuple[float, float]:
+    """Return how many interactions certify, with chance POWER, that a policy beats the production ranker; and the clip.
 
         X = sum_d (min(rho(d) / rho_log(d), W) - 1) c(d),    N = (z_(1 - delta) + z_0.8)^2 Var X / (E X - shortfall)^2
 
-    the least over clips W. E X is at most U(policy) - U(log). `shortfall` = U(now) - U(log) is what randomness costs:
-    the policy has to beat the ranker as it is now, not the randomised one; where the randomised one is better, the
-    policy has to beat that. A document that is not logged has the weight -1. Asymptotic: a bound that holds for any N,
-    or at every look, needs more.
+    the least over clips W; infinite if no number is enough, or there is no such policy. E X is at most U(policy) -
+    U(log). `shortfall` = U(now) - U(log) is what randomness costs: the policy has to beat the ranker as it is now, not
+    the randomised one; where the randomised one is better, the policy has to beat that. A document that is not logged
+    has the weight -1. Asymptotic: a bound that holds for any N, or at every look, needs more.
     """
+    if exposure is None:
+        return math.inf, math.inf
     logged = traffic.logging_exposure
     ratio = np.divide(exposure, logged, out=np.zeros(len(exposure)), where=logged > 0)
     least = max(shortfall, 0.0)
@@ -113,7 +107,7 @@ def needed_interactions(exposure: Floats, traffic: Traffic, *, shortfall: float,
 
     clip = min(CLIPS, key=lambda clip: needed(clip, drawn=False))
     number = needed(clip, drawn=True)
-    return Needed(number, None if math.isinf(clip) else clip) if number < NEVER else Needed(math.inf, None)
+    return (number, clip) if number < NEVER else (math.inf, math.inf)
 
 
 def better_exposures(
@@ -142,7 +136,7 @@ def better_exposures(
     value = weight * relevance
 
     def ranked(blend: Floats) -> Floats:
-        return ByScore().exposure(blend, offsets, examination)
+        return BY_SCORE.exposure(blend, offsets, examination)
 
     def moves_enough(amount: float) -> bool:
         return moved_exposure(ranked(known + amount * noise), by_score, weight) >= TYPICAL_MOVED

@@ -45,9 +45,7 @@ class Need:
     @property
     def in_words(self) -> str:
         """How much has to be logged: `13 days`, or without timestamps `46,000 held-out interactions`."""
-        if self.days_held_out is None:
-            return f"{whole(self.interactions)} held-out interactions"
-        return days(self.days_held_out)
+        return f"{whole(self.taken)} held-out interactions" if self.days_held_out is None else days(self.taken)
 
 
 @dataclass(frozen=True)
@@ -84,13 +82,24 @@ class Way:
         return f"swap neighbouring ranks with chance {self.amount:.0%}"
 
     @property
+    def cells(self) -> list[str]:
+        """Name, exposure moved, costs, what each gain takes, and the same in days with the whole log held out."""
+        costs = (percent(cost, 2) for cost in (self.relative_cost, self.relative_cost_at_most))
+        in_days = [need.days_all for need in self.needs if need.days_all is not None]
+        most = MOST_DAYS if in_days else math.inf
+        taken = [*(need.taken for need in self.needs), *in_days]
+        times = ("> 10 years" if most < number < math.inf else whole(number) for number in taken)
+        return [self.name, percent(self.moved, 1), *costs, *times]
+
+    @property
     def random(self) -> bool:
         """Whether rankings are varied on purpose."""
         return self.amount is not None
 
-    def need(self, gain: float) -> Need:
-        """Return what certifying this gain takes."""
-        return next(need for need in self.needs if need.gain == gain)
+    @property
+    def goal(self) -> Need:
+        """What certifying the recommended gain takes."""
+        return next(need for need in self.needs if need.gain == RECOMMENDED_GAIN)
 
 
 @dataclass(frozen=True)
@@ -119,17 +128,20 @@ class Plan:
     cost_confidence: float = CONFIDENCE
 
     @property
+    def unit(self) -> str:
+        """What the time until a gain is certified is counted in."""
+        return "interactions" if self.per_day is None else "days"
+
+    @property
     def able(self) -> list[Way]:
         """The random ways that certify 5% in a feasible time."""
-        return [way for way in self.ways if way.random and way.need(RECOMMENDED_GAIN).feasible]
+        return [way for way in self.ways if way.random and way.goal.feasible]
 
     @property
     def recommended(self) -> Way | None:
         """The random way within the accepted cost that certifies 5% soonest; None if there is none."""
         affordable = [way for way in self.able if way.relative_cost_at_most <= self.most_cost]
-        return min(
-            affordable, key=lambda way: (way.need(RECOMMENDED_GAIN).interactions, way.cost_at_most), default=None
-        )
+        return min(affordable, key=lambda way: (way.goal.interactions, way.cost_at_most), default=None)
 
 
 def recommendation(plan: Plan) -> str:
@@ -148,11 +160,11 @@ def recommendation(plan: Plan) -> str:
         return (
             f"No way to randomise certifies {goal} and costs at most {percent(plan.most_cost)} of the clicks. The "
             f"cheapest that certifies it: {cheapest.instruction}, which takes "
-            f"{cheapest.need(RECOMMENDED_GAIN).in_words} and costs at most {cheapest.relative_cost_at_most:.2%} "
+            f"{cheapest.goal.in_words} and costs at most {cheapest.relative_cost_at_most:.2%} "
             f"(estimate {cheapest.relative_cost:.2%}). Raise --most-cost to accept it."
         )
-    need = way.need(RECOMMENDED_GAIN)
-    logged = next(one for one in plan.ways if one.kind == "as logged").need(RECOMMENDED_GAIN)
+    need = way.goal
+    logged = next(one for one in plan.ways if one.kind == "as logged").goal
     text = (
         f"{way.instruction[0].upper()}{way.instruction[1:]}: it costs at most {max(way.relative_cost_at_most, 0.0):.2%}"
         f" of the clicks, and {need.in_words} of such a log would certify {goal}"
@@ -180,13 +192,6 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
         "Rankings that never vary leave the examination curve unchecked and are not recommended. Swaps show nothing "
         f"from below rank {plan.cutoff}: they certify only policies that bring in little from there.",
     )
-
-
-def takes(need: Need) -> str:
-    """Return days (or interactions) as a table shows them: rounded up, to two digits."""
-    if need.days_held_out is not None and MOST_DAYS < need.days_held_out < math.inf:
-        return "> 10 years"
-    return whole(need.taken)
 
 
 def days(value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,88 +25,61 @@ TEMPERATURES = 9
 
 
 @dataclass(frozen=True)
-class ByScore:
-    """No randomness: the documents of a query by descending score, ties in their given order."""
+class Randomisation:
+    """How rankings vary around the ranking by score, in which ties are in their given order.
 
-    kind: ClassVar[Kind] = "by score"
-    amount: ClassVar[None] = None
+    - temperature: rankings are drawn from the Plackett-Luce policy with scores / amount. Equivalently: sort by
+      score - amount * log(-log(u)), with u uniform on (0, 1) for each document and each impression.
+    - swap: neighbours among the shown ranks change places with chance `amount`. For each impression, a coin decides
+      whether ranks (1, 2), (3, 4), ... or (2, 3), (4, 5), ... are the pairs; each pair is swapped independently. With
+      chance 1/2 these are the FairPairs of Radlinski and Joachims (2006). No document from below the shown ranks
+      enters the list.
+    - by score: no randomness, as with swaps of chance 0.
+    """
+
+    kind: Kind
+    amount: float = 0.0
 
     def exposure(self, scores: Floats, offsets: Integers, examination: Floats) -> Floats:
-        """Return the examination of each document's rank."""
-        return _examination_at(ranks_by_score(scores, offsets), examination)
+        """Return the exact exposure of each document.
+
+        With swaps, rho at rank k = e_k + amount / 2 * ((e_(k-1) - e_k) + (e_(k+1) - e_k)), for neighbours that exist.
+        """
+        if self.kind == "temperature":
+            heated = capped_gaps(scores / self.amount, offsets)
+            return exposure(heated, offsets, examination, tolerance=1e-6).astype(np.float64)
+        rank = ranks_by_score(scores, offsets)
+        last = np.repeat(np.minimum(np.diff(offsets), len(examination)), np.diff(offsets))
+        padded = np.append(examination, [0.0, 0.0])  # beyond the last rank nothing is examined
+        at = np.minimum(rank, len(examination) + 1) - 1
+        own = padded[at]
+        above = np.where((rank > 1) & (rank <= last), padded[at - 1], own)
+        below = np.where(rank < last, padded[at + 1], own)
+        return np.asarray(own + self.amount / 2.0 * (above + below - 2.0 * own))
 
     def rankings(
         self, scores: Floats, offsets: Integers, cutoff: int, samples: int, rng: np.random.Generator
     ) -> Integers:
-        """Return (query, sample, rank) -> document, counted from the query's first; -1 where the list has ended."""
-        del rng
+        """Draw (query, sample, rank) -> document, counted from the query's first; -1 where the list has ended."""
+        if self.kind == "temperature":
+            return sample_rankings(capped_gaps(scores / self.amount, offsets), offsets, cutoff, samples, rng)
         query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         rank = ranks_by_score(scores, offsets)
         top = np.full((len(offsets) - 1, cutoff), NOTHING, np.int64)
         rows = np.flatnonzero(rank <= cutoff)
         top[query[rows], rank[rows] - 1] = rows - offsets[query[rows]]
-        return np.repeat(top[:, None, :], samples, axis=1)
-
-
-@dataclass(frozen=True)
-class Temperature:
-    """Rankings drawn from the Plackett-Luce policy with scores / temperature.
-
-    Equivalently: sort by score - temperature * log(-log(u)), with u uniform on (0, 1) for each document and each
-    impression. Documents whose scores differ by much less than the temperature change places freely.
-    """
-
-    amount: float
-    kind: ClassVar[Kind] = "temperature"
-
-    def exposure(self, scores: Floats, offsets: Integers, examination: Floats) -> Floats:
-        """Return the exact Plackett-Luce exposure."""
-        heated = capped_gaps(scores / self.amount, offsets)
-        return exposure(heated, offsets, examination, tolerance=1e-6).astype(np.float64)
-
-    def rankings(
-        self, scores: Floats, offsets: Integers, cutoff: int, samples: int, rng: np.random.Generator
-    ) -> Integers:
-        """Draw Plackett-Luce rankings, as `ByScore.rankings` returns them."""
-        return sample_rankings(capped_gaps(scores / self.amount, offsets), offsets, cutoff, samples, rng)
-
-
-@dataclass(frozen=True)
-class NeighbourSwaps:
-    """The ranking by score, in which neighbours among the shown ranks change places with chance `amount`.
-
-    For each impression, a coin decides whether ranks (1, 2), (3, 4), ... or (2, 3), (4, 5), ... are the pairs; each
-    pair is swapped independently. With chance 1/2 these are the FairPairs of Radlinski and Joachims (2006). No document
-    from below the shown ranks enters the list.
-    """
-
-    amount: float
-    kind: ClassVar[Kind] = "swap"
-
-    def exposure(self, scores: Floats, offsets: Integers, examination: Floats) -> Floats:
-        """rho at rank k = e_k + amount / 2 * ((e_(k-1) - e_k) + (e_(k+1) - e_k)), for the neighbours that exist."""
-        rank = ranks_by_score(scores, offsets)
-        last = np.repeat(np.minimum(np.diff(offsets), len(examination)), np.diff(offsets))
-        own = _examination_at(rank, examination)
-        above = np.where((rank > 1) & (rank <= last), _examination_at(np.maximum(rank - 1, 1), examination), own)
-        below = np.where(rank < last, _examination_at(rank + 1, examination), own)
-        return own + self.amount / 2.0 * (above + below - 2.0 * own)
-
-    def rankings(
-        self, scores: Floats, offsets: Integers, cutoff: int, samples: int, rng: np.random.Generator
-    ) -> Integers:
-        """Draw the pairs and which of them are swapped, as `ByScore.rankings` returns them."""
-        drawn = ByScore().rankings(scores, offsets, cutoff, samples, rng)
-        second = rng.random(drawn.shape[:2]) < 0.5
-        for rank in range(cutoff - 1):
-            upper, lower = drawn[:, :, rank].copy(), drawn[:, :, rank + 1].copy()
-            swapped = (second == rank % 2) & (rng.random(upper.shape) < self.amount) & (lower != NOTHING)
-            drawn[:, :, rank] = np.where(swapped, lower, upper)
-            drawn[:, :, rank + 1] = np.where(swapped, upper, lower)
+        drawn = np.repeat(top[:, None, :], samples, axis=1)
+        if self.kind == "swap":
+            second = rng.random(drawn.shape[:2]) < 0.5
+            for place in range(cutoff - 1):
+                upper, lower = drawn[:, :, place].copy(), drawn[:, :, place + 1].copy()
+                swapped = (second == place % 2) & (rng.random(upper.shape) < self.amount) & (lower != NOTHING)
+                drawn[:, :, place] = np.where(swapped, lower, upper)
+                drawn[:, :, place + 1] = np.where(swapped, upper, lower)
         return drawn
 
 
-Randomisation = ByScore | Temperature | NeighbourSwaps
+BY_SCORE = Randomisation("by score")
 
 
 def capped_gaps(scores: Floats, offsets: Integers) -> Floats:
@@ -135,10 +108,11 @@ def temperature_grid(scores: Floats, offsets: Integers, examination: Floats, wei
     Where even an infinite temperature moves less than MOST_MOVED of the exposure, the grid ends at nine tenths of what
     that moves; it is empty if that moves nothing, because each query has one document.
     """
-    reference = ByScore().exposure(scores, offsets, examination)
+    reference = BY_SCORE.exposure(scores, offsets, examination)
 
     def moved(temperature: float) -> float:
-        return moved_exposure(Temperature(temperature).exposure(scores, offsets, examination), reference, weight)
+        heated = Randomisation("temperature", temperature)
+        return moved_exposure(heated.exposure(scores, offsets, examination), reference, weight)
 
     lowest = np.minimum.reduceat(scores, offsets[:-1])
     score_range = float((np.maximum.reduceat(scores, offsets[:-1]) - lowest).max())
@@ -158,8 +132,3 @@ def _temperature_that_moves(share: float, moved: Callable[[float], float], unit:
         middle = (low + high) / 2.0
         low, high = (low, middle) if moved(float(np.exp(middle))) >= share else (middle, high)
     return float(np.exp((low + high) / 2.0))
-
-
-def _examination_at(rank: NDArray[np.int32], examination: Floats) -> Floats:
-    """Return the examination of each rank, counted from 1; 0 beyond the last one."""
-    return np.where(rank <= len(examination), examination[np.minimum(rank, len(examination)) - 1], 0.0)

@@ -34,10 +34,11 @@ def colour_by(field: str, colours: Mapping[str, str], rows: Iterable[Mapping[str
     return encoded.scale(domain=list(present), range=list(present.values()))
 
 
-def chart_svg(chart: alt.Chart | alt.LayerChart, name: str, label: str) -> Markup:
-    """The chart as SVG without script, its ink that of the page. `name`, unique in the page, begins its ids."""
+def chart_svg(drawn: list[alt.Chart] | alt.Chart | alt.LayerChart, name: str, label: str, **properties: Any) -> Markup:
+    """A chart, or the layers of one, as SVG without script in the ink of the page. Its ids begin with `name`."""
+    chart = alt.LayerChart(layer=drawn) if isinstance(drawn, list) else drawn
     styled = (
-        chart.properties(background="transparent")
+        chart.properties(**{"width": WIDTH, "height": HEIGHT, "background": "transparent", **properties})
         .configure_view(stroke=None)
         .configure_axis(
             labelColor=INK, titleColor=INK, domainColor=INK, tickColor=INK, gridColor=INK, gridOpacity=0.13,

@@ -1,89 +1,79 @@
-"""doctor.html: the health of a log."""
+"""doctor.html: the health of a log, with its two charts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from typing import Any
 
+import altair as alt
 import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
 
 from saferank.doctor.health import Health
-from saferank.engine.propensity.examination_estimate import ExaminationEstimate
-from saferank.report.doctor_charts import curve_chart, traffic_chart
-from saferank.report.page import formatted, render
+from saferank.report.chart_style import BLUE, GREEN, GREY, ORANGE, chart_svg, colour_by, inline
+from saferank.report.page import render
+
+CURVES = {
+    "click-through": GREY,
+    "examination, harvested": BLUE,
+    "examination, EM": ORANGE,
+    "examination, given": GREEN,
+}
 
 
 def doctor_page(health: Health) -> str:
     """The page as HTML."""
-    estimates = [one for one in (health.harvested, health.em) if one is not None]
-    return render(
-        "doctor.html",
-        inf=math.inf,
-        health=health,
-        curve_chart=curve_chart(health),
-        traffic_chart=traffic_chart(health),
-        by_rank=_by_rank(health),
-        numbers=_numbers(health),
-        warnings=[f"{one.method}: {text}" for one in estimates for text in one.warnings],
+    return render("doctor.html", inf=math.inf, health=health, curve_chart=curve_chart, traffic_chart=traffic_chart)
+
+
+def curve_chart(health: Health) -> Markup:
+    """Click-through and examination by rank, each relative to rank 1, with the intervals of the estimates."""
+    rows: list[dict[str, Any]] = []
+
+    def add(name: str, curve: NDArray[np.float64], **ends: NDArray[np.float64]) -> None:
+        for rank, value in enumerate(curve):
+            if np.isfinite(value):
+                at = {end: float(of[rank]) if np.isfinite(of[rank]) else None for end, of in ends.items()}
+                rows.append({"rank": rank + 1, "curve": name, "value": float(value), **at})
+
+    if health.click_rate[0] > 0:
+        add("click-through", health.click_rate / health.click_rate[0])
+    for name, estimate in (("harvested", health.harvested), ("EM", health.em)):
+        if estimate is not None:
+            add(f"examination, {name}", estimate.curve, low=estimate.low, high=estimate.high)
+    if health.given is not None and health.given[0] > 0:
+        add("examination, given", health.given / health.given[0])
+    # A far interval is cut off: it must not flatten the curves.
+    top = max([1.0, *(row["value"] for row in rows)]) * 1.15
+    base = alt.Chart(inline(rows)).encode(
+        x=alt.X("rank:Q", title="rank")
+        .axis(values=list(range(1, health.cutoff + 1)), format="d", grid=False)
+        .scale(domain=[0.7, health.cutoff + 0.3], nice=False),
+        color=colour_by("curve", CURVES, rows),
     )
+    y = alt.Y("value:Q", title="relative to rank 1").scale(domain=[0, top], nice=False).axis(format=".1f")
+    with_ends = inline(row for row in rows if row.get("low") is not None)
+    band = base.mark_area(opacity=0.18, clip=True).encode(y="low:Q", y2="high:Q").properties(data=with_ends)
+    line = base.mark_line(strokeWidth=2.2, clip=True).encode(y=y)
+    dots = base.mark_circle(size=38, opacity=1, clip=True).encode(y=y)
+    return chart_svg([band, line, dots], "curve", "Click-through and examination by rank", width=430, height=240)
 
 
-def _by_rank(health: Health) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Heading and rows of the table by rank."""
-    first = health.click_rate[0] if health.click_rate[0] > 0 else np.nan
-    columns = {
-        "rank": [str(rank + 1) for rank in range(health.cutoff)],
-        "shown": [f"{count:,}" for count in health.shown],
-        "clicks": [f"{count:,}" for count in health.clicked],
-        "click-through": [formatted(rate, ".2%") for rate in health.click_rate],
-        "relative": [formatted(rate / first, ".3f") for rate in health.click_rate],
-        "given": [] if health.given is None else [formatted(value, ".3f") for value in health.given],
-        "harvested": _with_interval(health.harvested),
-        "EM": ["not estimated"] * health.cutoff if health.em is None else _with_interval(health.em),
-        "moved": [f"{count:,}" for count in health.harvested.interventions],
-    }
-    present = {name: column for name, column in columns.items() if column}
-    return list(present), list(zip(*present.values(), strict=True))
-
-
-def _with_interval(estimate: ExaminationEstimate) -> list[str]:
-    return [
-        formatted(value, ".3f") + (f" ({low:.3f} to {high:.3f})" if np.isfinite(low) and low < high else "")
-        for value, low, high in zip(estimate.curve, estimate.low, estimate.high, strict=True)
+def traffic_chart(health: Health) -> Markup:
+    """Shares of the interactions and of the queries, by how often a query was issued."""
+    traffic = health.traffic
+    colours = {"interactions": BLUE, "queries": GREY}
+    rows = [
+        {"class": one.name, "of": name, "share": getattr(one, name) / max(getattr(traffic, name), 1)}
+        for one in traffic.classes
+        for name in colours
     ]
-
-
-def _numbers(health: Health) -> Iterable[tuple[str, str]]:
-    traffic, varied, coverage, effective = health.traffic, health.randomness, health.coverage, health.effective
-    yield "documents shown, each time counted", f"{traffic.shown:,}"
-    yield "queries seen once", f"{traffic.queries_seen_once:,}"
-    yield "interactions of queries with at least 10", f"{traffic.share_in_queries_of(10):.1%}"
-    yield "interactions of queries with at least 100", f"{traffic.share_in_queries_of(100):.1%}"
-    if varied.top_entropy is not None:
-        yield "entropy of the document at rank 1, bits", f"{varied.top_entropy:.2f}"
-    yield "different documents at rank 1 of a query, mean", f"{varied.documents_at_top:.2f}"
-    yield "pairs shown more than once that stood at several ranks", f"{varied.moved:.1%}"
-    if varied.rankings is not None:
-        yield "different rankings of a query, mean", f"{varied.rankings:.2f}"
-    if varied.most_common_ranking is not None:
-        yield "interactions with their query's most common ranking", f"{varied.most_common_ranking:.1%}"
-    if coverage is not None:
-        yield "candidates of queries in the log", f"{coverage.candidates:,}"
-        yield "candidates never shown", f"{coverage.never_shown:,}"
-        yield "exposure of random rankings to candidates never shown", f"{coverage.never_shown_by_chance:.1%}"
-        yield "queries of the log without features", f"{coverage.queries_without_features:,}"
-        yield "interactions of such queries", f"{coverage.interactions_without_features:.1%}"
-        yield "queries with features that the log lacks", f"{coverage.queries_without_log:,}"
-        yield "shown pairs without features", f"{coverage.pairs_without_features:,}"
-    odd = health.suspicious
-    yield "interactions without a click", f"{odd.without_click:,}"
-    yield "interactions without a click, if clicks were independent", f"{odd.without_click_expected:,.0f}"
-    if odd.units is not None:
-        yield "units (users or sessions)", f"{odd.units.units:,}"
-        yield "interactions of the largest unit", f"{odd.units.largest:.1%}"
-        yield "clicks of the hundredth of the units that clicks most", f"{odd.units.clicks_of_top:.1%}"
-    if effective is not None:
-        yield "effective clicks, half-way to random rankings", f"{effective.halfway_to_random:,.0f}"
-        yield "effective clicks, sorted by clicks", f"{effective.by_clicks:,.0f}"
-        if effective.provable_gain is not None:
-            yield "gain in clicks that can be proven, sorted by clicks", f"{effective.provable_gain:.1%}"
+    bars = alt.Chart(inline(rows)).mark_bar()
+    bars = bars.encode(
+        x=alt.X("class:N", sort=None, title="interactions per query").axis(labelAngle=0),
+        xOffset=alt.XOffset("of:N", sort=list(colours)),
+        y=alt.Y("share:Q", title="share").axis(format=".0%").scale(domain=[0, 1]),
+        color=colour_by("of", colours, rows),
+    )
+    return chart_svg(bars, "traffic", "Interactions and queries by traffic", width=320, height=240)

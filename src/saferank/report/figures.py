@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias
 import altair as alt
 
 from saferank.engine.errors import UsageError
+from saferank.files.json_format import finite
 from saferank.lab.results import CONSTANT, DELTA, LABELS, METRICS, Curve, Results
 from saferank.lab.significance import summarise
 from saferank.report.chart_style import INK_ON_WHITE, inline, on_white
@@ -65,13 +67,12 @@ def main_figure(results: Results, *, delta: float = DELTA) -> Figure:
     for dataset in results.datasets:
         curves = {line.name: results.curve(dataset, method, delta) for method, line in METHOD_LINES.items()}
         points = [point for name, curve in curves.items() for point in _points(name, curve)]
-        constants = {LABELS[method]: results.constant(dataset, method) for method in CONSTANT}
-        levels = {name: float(runs.mean()) for name, runs in constants.items() if len(runs)}
+        levels = _levels(results, dataset, CONSTANT)
         prefix = "" if len(results.datasets) == 1 else f"{dataset}, "
         panels = [_panel(points, levels, lines, f"{prefix}all N", axis=METRICS[results.metric], width=440)]
         low = [point for point in points if point["interactions"] <= LOW_DATA]
         if low and len(low) < len(points):
-            near = {name: level for name, level in levels.items() if name == LABELS["logging"]}
+            near = _levels(results, dataset, ["logging"])
             panels.append(_panel(low, near, lines, f"{prefix}little data: N ≤ {LOW_DATA:,}", axis=None, width=310))
         rows.append(panels)
     return _figure(rows)
@@ -87,8 +88,7 @@ def ablation_figure(results: Results) -> Figure:
     lines = [Line(_decimal(delta), DELTA_COLOURS[math.floor(i / step)]) for i, delta in enumerate(deltas)]
     rows = []
     for dataset in results.datasets:
-        logging = results.constant(dataset, "logging")
-        levels = {LABELS["logging"]: float(logging.mean())} if len(logging) else {}
+        levels = _levels(results, dataset, ["logging"])
         panels: list[alt.LayerChart] = []
         for method in methods:
             curves = {delta: results.values[dataset, method, delta] for delta in results.deltas(dataset, method)}
@@ -101,24 +101,24 @@ def ablation_figure(results: Results) -> Figure:
     return _figure(rows)
 
 
-def save_figure(chart: Figure, folder: Path | str, name: str) -> dict[str, Path]:
-    """Write name.png (at twice the size), name.svg and name.html, which opens offline; return format -> path."""
+def save_figure(chart: Figure, folder: Path | str, name: str) -> None:
+    """Write name.png (at twice the size), name.svg and name.html, which opens offline."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {kind: folder / f"{name}.{kind}" for kind in ("png", "svg", "html")}
-    chart.save(paths["png"], scale_factor=2)
-    chart.save(paths["svg"])
-    chart.save(paths["html"], inline=True)
-    return paths
+    chart.save(folder / f"{name}.png", scale_factor=2)
+    chart.save(folder / f"{name}.svg")
+    chart.save(folder / f"{name}.html", inline=True)
+
+
+def _levels(results: Results, dataset: str, methods: Iterable[str]) -> dict[str, float]:
+    """The mean of each method that learns from no clicks, as far as there are runs."""
+    runs = {LABELS[method]: results.constant(dataset, method) for method in methods}
+    return {name: float(of.mean()) for name, of in runs.items() if len(of)}
 
 
 def _points(line: str, curve: Curve) -> list[dict[str, Any]]:
     """One row per N with the summary of its runs; one run has no deviation and no interval: None."""
-    summaries = {n: asdict(summarise(values)) for n, values in curve.items()}
-    return [
-        {"line": line, "interactions": n, **{key: value if math.isfinite(value) else None for key, value in of.items()}}
-        for n, of in summaries.items()
-    ]
+    return [finite({"line": line, "interactions": n, **asdict(summarise(runs))}) for n, runs in curve.items()]
 
 
 def _decimal(delta: float) -> str:
@@ -149,39 +149,29 @@ def _panel(
     y = y.axis(title=axis, format=".2f" if pad > 0.003 else ".3f", tickCount=7)
 
     names = [line.name for line in lines]
-    shared: dict[str, Any] = {
-        "sort": names,
-        "title": heading,
-        "legend": alt.Legend(symbolType="stroke", symbolOpacity=1.0),
-    }
-    colour = alt.Color("line:N", **shared).scale(domain=names, range=[line.colour for line in lines])
-    dash = alt.StrokeDash("line:N", **shared).scale(domain=names, range=[list(line.dash) for line in lines])
-    thick = alt.StrokeWidth("line:N", **shared).scale(
-        type="ordinal", domain=names, range=[line.width for line in lines]
-    )
+    legend = alt.Legend(symbolType="stroke", symbolOpacity=1.0)
+    shared: dict[str, Any] = {"shorthand": "line:N", "sort": names, "title": heading, "legend": legend}
+    colour = alt.Color(**shared).scale(domain=names, range=[line.colour for line in lines])
+    dash = alt.StrokeDash(**shared).scale(domain=names, range=[list(line.dash) for line in lines])
+    thick = alt.StrokeWidth(**shared).scale(type="ordinal", domain=names, range=[line.width for line in lines])
 
     base = alt.Chart(inline(points)).encode(x=x, color=colour)
     band = base.mark_area(clip=True, opacity=0.18).encode(y="low:Q", y2="high:Q")
     drawn = base.mark_line(clip=True).encode(y=y, strokeDash=dash, strokeWidth=thick)
-    dots = base.mark_circle(clip=True, size=14, opacity=1.0).encode(y=y, tooltip=_tooltip(heading or "method"))
+    numbers = {"mean": "NDCG@5, mean", "deviation": "standard deviation", "low": "80% interval from", "high": "to"}
+    tooltip = [
+        alt.Tooltip("line:N", title=heading or "method"),
+        alt.Tooltip("interactions:Q", title="N", format=",d"),
+        *(alt.Tooltip(f"{name}:Q", title=title, format=".4f") for name, title in numbers.items()),
+        alt.Tooltip("runs:Q", title="runs"),
+    ]
+    dots = base.mark_circle(clip=True, size=14, opacity=1.0).encode(y=y, tooltip=tooltip)
     level_rows = [{"level": level, "name": name, "interactions": first} for name, level in levels.items()]
     marked = alt.Chart(inline(level_rows)).encode(y="level:Q", tooltip=["name:N", "level:Q"])
     rule = marked.mark_rule(color=INK_ON_WHITE, strokeWidth=1.3)
     label = marked.mark_text(align="left", baseline="bottom", dx=0, dy=-3, fontSize=12, color=INK_ON_WHITE)
     names_shown = label.encode(x="interactions:Q", text="name:N")
     return alt.LayerChart(layer=[band, rule, drawn, dots, names_shown], title=title, width=width, height=300)
-
-
-def _tooltip(heading: str) -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("line:N", title=heading),
-        alt.Tooltip("interactions:Q", title="N", format=",d"),
-        alt.Tooltip("mean:Q", title="NDCG@5, mean", format=".4f"),
-        alt.Tooltip("deviation:Q", title="standard deviation", format=".4f"),
-        alt.Tooltip("low:Q", title="80% interval from", format=".4f"),
-        alt.Tooltip("high:Q", title="to", format=".4f"),
-        alt.Tooltip("runs:Q", title="runs"),
-    ]
 
 
 def _figure(rows: list[list[alt.LayerChart]]) -> Figure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,11 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def indented(value: Any) -> str:
+    """The value as JSON that can be read."""
+    return json.dumps(value, indent=2)
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -55,6 +61,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {function.__name__: function for function in (formatted, signed, code, capitalised)}
+    environment.filters |= {
+        function.__name__: function for function in (formatted, signed, code, capitalised, indented)
+    }
     environment.globals["version"] = __version__
     return environment

@@ -3,37 +3,92 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from saferank.plan.plan import MOST_DAYS, Plan, Way, assumptions, percent, recommendation, takes, whole
+import altair as alt
+from markupsafe import Markup
+
+from saferank.plan.plan import Plan, assumptions, recommendation
+from saferank.report.chart_style import BLUE, GREEN, GREY, ORANGE, chart_svg, colour_by, inline
 from saferank.report.page import render
-from saferank.report.plan_chart import cost_chart
+
+COLOURS = (ORANGE, BLUE, GREEN)
+"""Of the gains, the smallest first."""
+LEAST_COST = 1e-3
+"""Lower costs are drawn here: the axis is logarithmic."""
+STEPS = (1, 2, 5)
+"""Ticks within each decade."""
 
 
 def plan_page(plan: Plan) -> str:
     """The page as HTML; without a chart if no way would certify a gain."""
-    unit = "interactions" if plan.per_day is None else "days"
     gains = [f"{need.gain:.0%}" for need in plan.ways[0].needs]
-    everything = [] if plan.per_day is None else [f"all {gain}" for gain in gains]
-    feasible = any(need.feasible for way in plan.ways if way.random for need in way.needs)
+    times = [f"{name} {gain}" for name in (plan.unit, *(["all"] if plan.per_day else [])) for gain in gains]
     return render(
         "plan.html",
         plan=plan,
+        heading=["rankings", "moved", "lost", "at most", *times],
         recommendation=recommendation(plan),
-        unit=unit,
-        chart=cost_chart(plan) if feasible else None,
-        heading=["rankings", "moved", "lost", "at most", *(f"{unit} {gain}" for gain in gains), *everything],
-        rows=[(way, _row(way)) for way in plan.ways],
+        chart=cost_chart(plan),
         assumptions=[*assumptions(plan), *plan.notes],
     )
 
 
-def _row(way: Way) -> list[str]:
-    costs = (percent(cost, 2) for cost in (way.relative_cost, way.relative_cost_at_most))
-    alone = (need.days_all for need in way.needs if need.days_all is not None)
-    return [
-        way.name,
-        percent(way.moved, 1),
-        *costs,
-        *map(takes, way.needs),
-        *(whole(days) if not MOST_DAYS < days < math.inf else "> 10 years" for days in alone),
+def cost_chart(plan: Plan) -> Markup | None:
+    """Upper limit of the cost against the days (or interactions) until each gain is certified; None if none is."""
+    names = [f"gain of {need.gain:.0%}" for need in plan.ways[0].needs]
+    chosen = plan.recommended
+    rows: list[dict[str, Any]] = [
+        {
+            "gain": name,
+            "cost": max(way.relative_cost_at_most, LEAST_COST),
+            "amount": way.amount,
+            "takes": need.taken,
+            "kind": way.kind,
+            "label": way.name,
+            "chosen": way is chosen,
+        }
+        for way in plan.ways
+        if way.random
+        for name, need in zip(names, way.needs, strict=True)
+        if need.feasible
     ]
+    if not rows:
+        return None
+    across, up = _ticks([row["cost"] for row in rows] + [plan.most_cost]), _ticks([row["takes"] for row in rows])
+    x = alt.X("cost:Q", title="clicks lost, at most").axis(format="~%", values=across).scale(**_logarithmic(across))
+    title, digits = ("held-out interactions", "~s") if plan.per_day is None else ("days of logging", "~g")
+    y = alt.Y("takes:Q", title=title).axis(format=digits, values=up).scale(**_logarithmic(up))
+    colour = colour_by("gain", dict(zip(names, COLOURS, strict=False)), rows).legend(columns=len(names))
+
+    def layer(kept: list[dict[str, Any]]) -> alt.Chart:
+        return alt.Chart(inline(kept)).encode(x=x, y=y, color=colour)
+
+    heated = [row for row in rows if row["kind"] == "temperature"]
+    swapped = [row for row in rows if row["kind"] == "swap"]
+    labelled = [row for row in heated if row["gain"] == names[min(1, len(names) - 1)]]
+    limit = alt.Chart(inline([{"cost": max(plan.most_cost, LEAST_COST)}]))
+    layers = [
+        limit.mark_rule(strokeDash=[5, 4], color=GREY).encode(x=x),
+        layer(heated).mark_line(strokeWidth=2).encode(order="amount:Q"),
+        layer(heated).mark_point(filled=True, size=60, opacity=1),
+        layer(swapped).mark_point(filled=True, shape="square", size=60, opacity=1),
+        layer([row for row in rows if row["chosen"]]).mark_point(size=260, strokeWidth=2, opacity=1),
+        layer(labelled).mark_text(dx=9, dy=-8, align="left", fontSize=11).encode(text="label:N"),
+    ]
+    label = "Upper limit of the cost of logging against the time until a gain is certified"
+    return chart_svg(layers, "cost", label, width=480, height=300)
+
+
+def _logarithmic(ticks: list[float]) -> dict[str, Any]:
+    return {"type": "log", "domain": [ticks[0], ticks[-1]], "nice": False}
+
+
+def _ticks(values: list[float]) -> list[float]:
+    """1, 2 and 5 times powers of ten, from below the smallest value to above the largest."""
+    values = [max(value, LEAST_COST) for value in values]
+    low, high = math.floor(math.log10(min(values))) - 1, math.ceil(math.log10(max(values))) + 1
+    steps = [float(f"{step}e{power}") for power in range(low, high + 1) for step in STEPS]
+    first = max(place for place, step in enumerate(steps) if step < min(values))
+    last = min(place for place, step in enumerate(steps) if step > max(values))
+    return steps[first : last + 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -31,7 +32,10 @@ def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.0
     for metric, name in METRICS.items():
         read = read_results(results, metric)
         table = results_table(read, delta=delta)
-        findings = paper_findings(read, delta=delta)
+        findings = [
+            (f"({one.letter})", one.dataset, one.claim, HOLDS[one.holds], one.evidence)
+            for one in paper_findings(read, delta=delta)
+        ]
         texts = [
             f"# {name}",
             markdown_table(table.heading(), table.text_rows(IN_MARKDOWN)),
@@ -39,10 +43,7 @@ def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.0
             "## Interactions needed to match the logging policy",
             markdown_table(*break_even_rows(break_even_points(read, delta=delta))),
             "## The paper's findings",
-            markdown_table(
-                ("", "data set", "claim", "holds", "evidence"),
-                [(f"({one.letter})", one.dataset, one.claim, HOLDS[one.holds], one.evidence) for one in findings],
-            ),
+            markdown_table(("", "data set", "claim", "holds", "evidence"), findings),
         ]
         pages.append("\n\n".join(texts))
         (folder / f"table_{metric}.tex").write_text(latex_table(table), encoding="utf-8")
@@ -67,10 +68,8 @@ def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 def latex_table(table: ResultsTable) -> str:
     """The table as a LaTeX tabular; needs booktabs and amssymb."""
-    datasets = list(dict.fromkeys(dataset for dataset, _ in table.columns))
     names, rules, end = [], [], 1
-    for dataset in datasets:
-        span = sum(name == dataset for name, _ in table.columns)
+    for dataset, span in Counter(dataset for dataset, _ in table.columns).items():
         names.append(rf"\multicolumn{{{span}}}{{c}}{{{latex_text(dataset)}}}")
         rules.append(rf"\cmidrule(lr){{{end + 1}-{end + span}}}")
         end += span

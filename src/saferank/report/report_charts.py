@@ -9,19 +9,7 @@ import altair as alt
 import numpy as np
 from markupsafe import Markup
 
-from saferank.report.chart_style import (
-    BLUE,
-    GREEN,
-    GREY,
-    HEIGHT,
-    INK,
-    ORANGE,
-    RED,
-    WIDTH,
-    chart_svg,
-    colour_by,
-    inline,
-)
+from saferank.report.chart_style import BLUE, GREEN, GREY, INK, ORANGE, RED, WIDTH, chart_svg, colour_by, inline
 from saferank.report.page import signed
 from saferank.verdict.certificate import Certificate, SegmentRow, confidence
 from saferank.verdict.exposure_shift import Changes
@@ -55,36 +43,23 @@ def improvement_chart(certificate: Certificate) -> Markup:
         middle.mark_text(dy=22, color=INK).encode(text=alt.value(signed(low))),
         alt.Chart(inline(bar)).mark_text(dy=22, color=INK).encode(x="to:Q", text=alt.value(signed(high))),
     ]
-    return chart_svg(alt.LayerChart(layer=layers, width=WIDTH + 30, height=110), "improvement", "The improvement")
+    return chart_svg(layers, "improvement", "The improvement", width=WIDTH + 30, height=110)
 
 
 def bounds_chart(certificate: Certificate) -> Markup:
     """Every bound's interval, those without a promise in another colour."""
-    rows = [
-        {
-            "name": row.name,
-            "low": row.lower,
-            "high": row.upper,
-            "kind": "chosen" if row.name == certificate.bound else "holds too" if row.guarantee else "no promise",
-        }
-        for row in certificate.bounds
-    ]
+    rows = []
+    for row in certificate.bounds:
+        kind = "chosen" if row.name == certificate.bound else "holds too" if row.guarantee else "no promise"
+        rows.append((row.name, row.lower, certificate.improvement, row.upper, kind))
     colours = {"chosen": BLUE, "holds too": GREY, "no promise": ORANGE}
-    return _intervals(rows, colours, certificate, "bounds", "Bounds side by side", middle=certificate.improvement)
+    return _intervals(rows, colours, certificate, "bounds", "Bounds side by side")
 
 
 def segments_chart(certificate: Certificate) -> Markup:
     """The interval of each segment, worst first."""
-    rows = [
-        {
-            "name": one.segment or "(none)",
-            "low": one.lower,
-            "high": one.upper,
-            "at": one.improvement,
-            "kind": outcome(one),
-        }
-        for one in certificate.segments[:MOST_ROWS]
-    ]
+    worst = certificate.segments[:MOST_ROWS]
+    rows = [(one.segment or "(none)", one.lower, one.improvement, one.upper, outcome(one)) for one in worst]
     colours = {"gains": GREEN, "undecided": GREY, "loses": RED}
     return _intervals(rows, colours, certificate, "segments", "Improvement by segment")
 
@@ -116,7 +91,7 @@ def dial_chart(certificate: Certificate) -> Markup:
         base.mark_point(size=330, color=INK).transform_filter(asked),
         base.mark_text(dy=-19, color=INK).encode(text=alt.value("asked for")).transform_filter(asked),
     ]
-    return chart_svg(alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT), "dial", "Lower bound by delta")
+    return chart_svg(layers, "dial", "Lower bound by delta")
 
 
 def watch_chart(looks: Sequence[Mapping[str, Any]], tolerance: float) -> Markup:
@@ -133,7 +108,7 @@ def watch_chart(looks: Sequence[Mapping[str, Any]], tolerance: float) -> Markup:
         base.mark_line(color=BLUE).encode(y=y),
         base.mark_circle(color=BLUE, size=50, opacity=1).encode(y=y),
     ]
-    return chart_svg(alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT), "watch", "The bounds over time")
+    return chart_svg(layers, "watch", "The bounds over time")
 
 
 def training_chart(history: Sequence[Mapping[str, Any]], best_epoch: int) -> Markup:
@@ -145,28 +120,24 @@ def training_chart(history: Sequence[Mapping[str, Any]], best_epoch: int) -> Mar
             lines["estimate - risk, train"] = epoch["estimate"] - epoch["risk"]
         rows += [{"epoch": epoch["epoch"], "line": name, "value": value} for name, value in lines.items()]
     colours = {"estimate, train": GREY, "estimate - risk, train": ORANGE, "validation": BLUE}
-    line = (
-        alt.Chart(inline(rows))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("epoch:Q").axis(format="d", tickMinStep=1, grid=False).scale(nice=False),
-            y=alt.Y("value:Q", title="clicks per interaction").scale(zero=False),
-            color=colour_by("line", colours, rows),
-        )
+    line = alt.Chart(inline(rows)).mark_line(point=True)
+    line = line.encode(
+        x=alt.X("epoch:Q").axis(format="d", tickMinStep=1, grid=False).scale(nice=False),
+        y=alt.Y("value:Q", title="clicks per interaction").scale(zero=False),
+        color=colour_by("line", colours, rows),
     )
     best = alt.Chart(inline([{"epoch": best_epoch}])).mark_rule(color=INK, strokeDash=[2, 3]).encode(x="epoch:Q")
-    return chart_svg(alt.LayerChart(layer=[best, line], width=WIDTH, height=HEIGHT), "training", "Training curves")
+    return chart_svg([best, line], "training", "Training curves")
 
 
 def examination_chart(examination: Sequence[float]) -> Markup:
     """The chance that each rank is examined."""
     rows = [{"rank": rank, "value": value} for rank, value in enumerate(examination, 1)]
-    chart = (
-        alt.Chart(inline(rows))
-        .mark_line(point={"color": GREEN}, color=GREEN)
-        .encode(x=alt.X("rank:O").axis(labelAngle=0), y=alt.Y("value:Q", title="examination").scale(domain=[0, 1]))
+    line = alt.Chart(inline(rows)).mark_line(point={"color": GREEN}, color=GREEN)
+    line = line.encode(
+        x=alt.X("rank:O").axis(labelAngle=0), y=alt.Y("value:Q", title="examination").scale(domain=[0, 1])
     )
-    return chart_svg(chart.properties(width=WIDTH, height=HEIGHT), "examination", "Examination by rank")
+    return chart_svg(line, "examination", "Examination by rank")
 
 
 def moves_chart(changes: Changes) -> Markup:
@@ -179,18 +150,11 @@ def moves_chart(changes: Changes) -> Markup:
     sizes = [b - a + 1 for a, b in zip(first, last, strict=True)] + [1]
     names = [str(a) if a == b else f"{a}-{b}" for a, b in zip(first, last, strict=True)]
     old, new = [*names, "new"], [*names, "gone"]
-    rows = [
-        {
-            "old": old[i],
-            "new": new[j],
-            "share": share,
-            "text": f"{share:.0%}",
-            "kind": "stays" if i == j else "moves up" if j < i else "moves down",
-        }
-        for i, size in enumerate(sizes)
-        for j in range(len(sizes))
-        if (share := grouped[i, j] / size) >= 0.005
-    ]
+    rows = []
+    for i, j in np.ndindex(grouped.shape):
+        if (share := grouped[i, j] / sizes[i]) >= 0.005:
+            kind = "stays" if i == j else "moves up" if j < i else "moves down"
+            rows.append({"old": old[i], "new": new[j], "share": share, "text": f"{share:.0%}", "kind": kind})
     colours = {"moves up": GREEN, "stays": GREY, "moves down": ORANGE}
     base = alt.Chart(inline(rows)).encode(
         x=alt.X("new:N", sort=new, title="rank under the new policy")
@@ -204,8 +168,8 @@ def moves_chart(changes: Changes) -> Markup:
     )
     side = min(54, (WIDTH + 20) // len(new))
     layers = [cells, base.mark_text(color=INK, fontSize=12 if side > 40 else 10).encode(text="text:N")]
-    chart = alt.LayerChart(layer=layers, width=side * len(new), height=min(side, 36) * len(old))
-    return chart_svg(chart, "moves", "Exposure moved from rank to rank")
+    height = min(side, 36) * len(old)
+    return chart_svg(layers, "moves", "Exposure moved from rank to rank", width=side * len(new), height=height)
 
 
 def moved_chart(changes: Changes) -> Markup:
@@ -215,32 +179,21 @@ def moved_chart(changes: Changes) -> Markup:
         {"from": k / steps, "to": (k + 1) / steps, "share": float(s)}
         for k, s in enumerate(changes.interactions_by_moved)
     ]
-    chart = (
-        alt.Chart(inline(rows))
-        .mark_bar(color=BLUE, binSpacing=2)
-        .encode(
-            x=alt.X("from:Q", bin="binned", title="query's exposure that goes to other documents").axis(
-                format=".0%", grid=False
-            ),
-            x2="to:Q",
-            y=alt.Y("share:Q", title="interactions").axis(format=".0%"),
-        )
+    x = alt.X("from:Q", bin="binned", title="query's exposure that goes to other documents")
+    bars = alt.Chart(inline(rows)).mark_bar(color=BLUE, binSpacing=2)
+    bars = bars.encode(
+        x=x.axis(format=".0%", grid=False), x2="to:Q", y=alt.Y("share:Q", title="interactions").axis(format=".0%")
     )
-    return chart_svg(chart.properties(width=WIDTH - 20, height=HEIGHT), "moved", "How much queries change")
+    return chart_svg(bars, "moved", "How much queries change", width=WIDTH - 20)
 
 
 def _intervals(
-    rows: list[dict[str, Any]],
-    colours: Mapping[str, str],
-    certificate: Certificate,
-    name: str,
-    label: str,
-    middle: float | None = None,
+    intervals: Sequence[tuple[object, ...]], colours: Mapping[str, str], certificate: Certificate, name: str, label: str
 ) -> Markup:
-    """One row per name: its interval, with the estimate as a dot."""
+    """One row per interval (name, low, at, high, kind), with the estimate as a dot."""
+    rows = [dict(zip(("name", "low", "at", "high", "kind"), one, strict=True)) for one in intervals]
     colour = colour_by("kind", colours, rows).legend(columns=3, symbolType="stroke", symbolStrokeWidth=5)
-    at = [row if middle is None else row | {"at": middle} for row in rows]
-    base = alt.Chart(inline(at)).encode(y=alt.Y("name:N", sort=None, title=None).axis(labelLimit=160), color=colour)
+    base = alt.Chart(inline(rows)).encode(y=alt.Y("name:N", sort=None, title=None).axis(labelLimit=160), color=colour)
     x = alt.X("low:Q", title=DIFFERENCE).axis(tickCount=4, labelFlush=False)
     layers = [
         _limit(-certificate.tolerance, "x"),
@@ -249,8 +202,7 @@ def _intervals(
     ]
     # Names may be wider in the reader's font than they were measured.
     room = {"left": 24, "right": 12, "top": 5, "bottom": 5}
-    chart = alt.LayerChart(layer=layers, width=WIDTH - 80, height=32 * len(rows), padding=room)
-    return chart_svg(chart, name, label)
+    return chart_svg(layers, name, label, width=WIDTH - 80, height=32 * len(rows), padding=room)
 
 
 def _limit(value: float, axis: str) -> alt.Chart:
