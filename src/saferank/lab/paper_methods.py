@@ -74,6 +74,8 @@ def learn_in_world(
     if method == "logging":
         return world.logging_scorer
     features, training = world.train.features.shape[1], replace(training, seed=seed)
+    if method in METHODS and METHODS[method].objective is None:
+        scorer = "gbdt"
     learned = make_scorer(scorer, features, seed=seed + 1000)
     if method == "skyline":
         train_on_labels(learned, world.train, world.validation, world.click_model, training)

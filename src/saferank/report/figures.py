@@ -42,6 +42,7 @@ _LINES = {
     "action-crm": Line(LABELS["action-crm"], "#e69f00", (6, 3), 1.6),
     "exposure-ips": Line(LABELS["exposure-ips"], "#0072b2"),
     "exposure-crm": Line(LABELS["exposure-crm"], "#d55e00", width=3.4),
+    "auto": Line(LABELS["auto"], "#7b3294", width=3.4),
     "exposure-crm-known": Line(LABELS["exposure-crm-known"], "#009e73", width=1.8),
 }
 METHOD_LINES = {
