@@ -208,6 +208,10 @@ def _words(ranker: SafeRanker, out: Path, method: str) -> str:
     lines.append(f"{out}: {_chosen(manifest, method, logging.estimate)}")
     change = mine.estimate / logging.estimate - 1
     lines.append(f"Estimated from the clicks on what the log shows: {change:+.1%} relative to the current ranker.")
+    if change < -CLEARLY and manifest["training"].get("chosen") is None and schema.base is None:
+        lines.append(
+            "The features explain too little of what the current ranker shows: give its scores (--logging-scores)."
+        )
     if best.estimate - mine.estimate > CLEARLY * logging.estimate:
         lines.append(
             f"Method {best.name} is estimated {best.estimate / mine.estimate - 1:.1%} higher: try it (--method)."
