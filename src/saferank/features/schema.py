@@ -71,7 +71,7 @@ class FeatureSchema:
         if self.log1p:
             prepared = prepared.log1p()
         if self.scaling == "per-query":
-            prepared = prepared.scaled_per_query()
+            prepared = prepared.scaled_per_query(in_place=self.log1p)
         if self.base is None:
             return prepared
         return replace(

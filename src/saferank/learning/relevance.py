@@ -14,7 +14,7 @@ from saferank.engine.forest import Forest
 from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
-from saferank.learning.lightgbm_trees import ALWAYS, can_split, forest_of, threads_for
+from saferank.learning.lightgbm_trees import ALWAYS, can_split, forest_of, rows_of, threads_for
 
 FOLDS = 5
 MOST_TREES = 2000
@@ -85,16 +85,16 @@ def fit_relevance(
     count = int(fold.max(initial=-1)) + 1
     if count < 2:
         raise DataError("the log has clicks on too few documents for a regression; log more of them.")
-    read = np.concatenate([sample.data.features[kept, :features] for sample, kept in zip(samples, rows, strict=True)])
-    if not can_split(read):
+    read = samples[0].data.features.shape[1] if features is None else features
+    if not any(can_split(sample.data.features[:, :read]) for sample in samples):
         return RelevanceModel((Forest.empty(),) * FOLDS, folds)
     table = lightgbm.Dataset(
-        read,
+        [rows_of(sample.data.features, kept, read) for sample, kept in zip(samples, rows, strict=True) if len(kept)],
         np.concatenate([one.relevance[kept] for one, kept in zip(evidence, rows, strict=True)]),
         weight=np.concatenate([one.weight[kept] for one, kept in zip(evidence, rows, strict=True)]),
         params=PARAMETERS,
     )
-    parameters = PARAMETERS | {"seed": seed} | threads_for(*read.shape)
+    parameters = PARAMETERS | {"seed": seed} | threads_for(len(fold), read)
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)
     tell = [] if progress is None else [lambda step: progress(step.iteration + 1)]
     found = lightgbm.cv(

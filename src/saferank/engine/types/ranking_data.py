@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from saferank.engine.errors import DataError
 from saferank.engine.ragged import flat_rows, offsets_of, query_indices, query_of_document
 
+BLOCK = 1 << 16
+"""Rows that are worked on at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class RankingData:
@@ -123,16 +126,21 @@ class RankingData:
 
     def log1p(self) -> RankingData:
         """Replace features x by sign(x) log(1 + |x|), which tames heavy tails."""
-        return replace(self, features=np.sign(self.features) * np.log1p(np.abs(self.features)))
+        features = np.empty_like(self.features)
+        for first in range(0, self.documents, BLOCK):  # in blocks: one copy of the table, and no more
+            rows = slice(first, first + BLOCK)
+            block = self.features[rows]
+            np.copysign(np.log1p(np.abs(block)), block, out=features[rows])
+        return replace(self, features=features)
 
-    def scaled_per_query(self) -> RankingData:
+    def scaled_per_query(self, *, in_place: bool = False) -> RankingData:
         """Scale every feature to [0, 1] within each query (min-max); a feature constant there becomes 0."""
         starts = self.offsets[:-1]
         low = np.minimum.reduceat(self.features, starts, axis=0)
         span = np.maximum.reduceat(self.features, starts, axis=0) - low
         span[span == 0] = 1.0
-        features = np.empty_like(self.features)
-        for first in range(0, self.queries, 256):  # in blocks: no second copy of the whole table
+        features = self.features if in_place else np.empty_like(self.features)
+        for first in range(0, self.queries, 256):
             last = min(first + 256, self.queries)
             rows = slice(self.offsets[first], self.offsets[last])
             query = self.query_of_document[rows]
