@@ -13,11 +13,11 @@ from saferank.learning.training_loop import fit
 from saferank.policy.scorers import make_scorer
 from saferank.policy.scorers.trees import Trees
 
-MOST_QUERIES = 2000
-"""Queries that a model of the logging policy is fitted to; more add time, and little else."""
+MOST_QUERIES, MOST_DOCUMENTS = 2000, 100_000
+"""That a model of the logging policy is fitted to; more add time, and little else."""
 LINEAR = TrainingSettings(epochs=100, patience=5, learning_rate=3e-2)
 MLP = TrainingSettings(epochs=100, patience=5, learning_rate=2e-3)
-MOST_TREES = 150
+MOST_TREES = 100
 
 
 def logging_model(kind: str, train: LoggedPart, validation: LoggedPart, *, seed: int = 0) -> torch.nn.Module:
@@ -46,7 +46,7 @@ def _objective(part: LoggedPart) -> Imitation:
 
 
 def _some_queries(part: LoggedPart, rng: np.random.Generator) -> LoggedPart:
-    issued = np.flatnonzero(part.log.interactions)
-    if len(issued) == part.data.queries <= MOST_QUERIES:
-        return part
-    return part.of(np.sort(rng.choice(issued, min(len(issued), MOST_QUERIES), replace=False)))
+    issued = rng.permutation(np.flatnonzero(part.log.interactions))[:MOST_QUERIES]
+    few_enough = np.cumsum(np.diff(part.data.offsets)[issued]) <= MOST_DOCUMENTS
+    few_enough[:1] = True
+    return part.of(np.sort(issued[few_enough]))
