@@ -47,6 +47,22 @@ def certify(
             "score or rank.",
         ),
     ] = None,
+    trained_until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --candidate: it saw nothing of LOG after this moment (UTC; a date is the end of its day). Only "
+            "later interactions are evaluated, a fifth of them as validation.",
+        ),
+    ] = None,
+    trained_without_held_out: Annotated[
+        bool,
+        typer.Option(
+            "--trained-without-held-out",
+            help="With --candidate: it never saw the held-out part of LOG: made from other data or by rules, or "
+            "trained on what [cyan]saferank split[/cyan] wrote.",
+        ),
+    ] = False,
     delta: Annotated[
         float, typer.Option(help="Probability that a DEPLOY is wrong, over all looks at this log.")
     ] = 0.05,
@@ -121,7 +137,7 @@ def certify(
     possible, 2 wrong usage.
 
     [cyan]saferank certify model log.parquet --features features.parquet[/cyan]
-    [cyan]saferank certify --candidate scores.parquet log.parquet[/cyan]
+    [cyan]saferank certify --candidate scores.parquet log.parquet --trained-until 2026-01-31[/cyan]
     """
     from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS
     from saferank.policy.policy import Policy
@@ -142,6 +158,8 @@ def certify(
             raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
         if split is not None or cutoff is not None or split_by is not None:
             raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
+        if trained_until is not None or trained_without_held_out:
+            raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
         read = [*(Path(model) / name for name in (MANIFEST, SCHEMA, WEIGHTS)), features, log]
     if looks is not None and not watch:
         raise UsageError("--looks is for --watch; give both, or neither.")
@@ -158,7 +176,8 @@ def certify(
         with status.status("Reading") as now:
             return load_inputs(
                 ranker, log, features, serve_as=serve_as, logging_scores=logging_scores, examination=examination,
-                part=part, progress=now.update, columns=parse_columns(column), layout=layout, on_bad_rows=on_bad_rows,
+                trained_until=trained_until, trained_without_held_out=trained_without_held_out, part=part,
+                progress=now.update, columns=parse_columns(column), layout=layout, on_bad_rows=on_bad_rows,
                 segment=segment, unit=unit, reward=reward, reward_most=reward_most,
                 split=requested_split(split, split_by), cutoff=cutoff,
             )  # fmt: skip
@@ -212,10 +231,12 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     if certificate.unchecked:
         warning = "This relies on a given examination curve that the log cannot confirm."
         console.print(Text(warning, style="bold yellow"))
-    if certificate.made_elsewhere:
-        warning = "This holds only if the ranker was made without the held-out part of this log."
-        remedy = "To be sure, train it on the log before some day, and hold out the rest: --split-by time."
-        console.print(Text(f"{warning} {remedy}", style="bold yellow"))
+    if certificate.independence == "stated":
+        warning = "This relies on your word that the ranker was made without the held-out part of this log."
+        console.print(Text(warning, style="bold yellow"))
+    elif certificate.independence == "trained-until":
+        warning = f"This relies on your word that the ranker was made from nothing after {certificate.trained_until}."
+        console.print(Text(warning, style="bold yellow"))
     console.print(Text.assemble((f" {verdict} ", COLOURS[verdict] + " reverse"), f"  {meaning(certificate)}\n"))
     unit = "clicks" if certificate.reward is None else certificate.reward
     share, low, high = (f"{value:+.1%}" for value in certificate.relative)

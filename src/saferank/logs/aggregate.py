@@ -42,7 +42,7 @@ from saferank.logs.row_checks import (
     without,
 )
 from saferank.logs.source import fetch, fetch_row, run_once
-from saferank.logs.split import HashSplit, Split, TimeSplit
+from saferank.logs.split import HashSplit, Split
 
 DEFAULT_CUTOFF = 10
 """Ranks that are counted if the log shows as many and no other cutoff is asked for."""
@@ -157,7 +157,7 @@ def _extent(log: ir.Table, cutoff: int | None, split: Split) -> _Extent:
         and all(log[name].type().is_integer() for name in ("position", "click"))
         and 1 <= found["position_min"] <= found["position_max"] <= (cutoff or DEFAULT_CUTOFF)
         and 0 <= found["click_min"] <= found["click_max"] <= 1
-        and not (undated and isinstance(split, TimeSplit))
+        and not (undated and split.timed)
     ):
         return _Extent(rows, found["position_max"] or 0, periods, undated)
     return _extent_by_rows(log, cutoff or DEFAULT_CUTOFF, split, periods, undated)
@@ -171,7 +171,7 @@ def _extent_by_rows(log: ir.Table, cutoff: int, split: Split, periods: Periods |
         "click on what was not shown": not_shown(log),
         **{kind: log[kind.removeprefix("null ")].isnull() & ~not_shown(log) for kind in NULL_KEYS},
     }
-    if isinstance(split, TimeSplit) and "timestamp" in log.columns:
+    if split.timed and "timestamp" in log.columns:
         bad["null timestamp"] = log["timestamp"].isnull()
     below = log["position"] > cutoff
     found = fetch_row(

@@ -8,7 +8,7 @@ import ibis.expr.types as ir
 from saferank.logs.aggregated_log import PARTS
 from saferank.logs.impression_checks import check_metrics, checked
 from saferank.logs.periods import Periods
-from saferank.logs.split import Split, TimeSplit, md5, threshold
+from saferank.logs.split import Split, md5, threshold
 
 POSITION_DIGITS = 6
 """Digits of the position that precedes each document of a ranking, to sort by."""
@@ -34,7 +34,7 @@ def interactions_of(
         within &= log["position"] <= cutoff
         metrics["counted"] = log["position"].min() <= cutoff
     metrics |= {name: log[name].min() for name in ("segment", "unit") if name in log.columns}
-    if isinstance(split, TimeSplit) or periods is not None:
+    if split.timed or periods is not None:
         metrics["first"] = log["timestamp"].min()
     document = log["document_id"].cast("string")
     metrics["clicked"] = document.collect(where=within)
@@ -44,13 +44,28 @@ def interactions_of(
     clicked = found["clicked"].sort()
     if engine == "duckdb":  # the others have an empty list for no click, not null
         clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
-    found = found.mutate(clicked=clicked)
-    if "unit" in found.columns:
-        found = found.mutate(unit=ibis.coalesce(found["unit"], _own_unit(found)))
-    found = found.mutate(part=split.part(found))
+    found = _with_part(found.mutate(clicked=clicked), split)
     if periods is not None:
         found = found.mutate(period=periods.number(found["first"]))
     return found.select("impression_id", *_keys(found), *(["counted"] if last > cutoff else []), "bad", "suspect")
+
+
+def part_of_impressions(log: ir.Table, split: Split) -> ir.Table:
+    """One row per impression: its `part`, the same as in `interactions_of`."""
+    metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
+    if "unit" in log.columns:
+        metrics["unit"] = log["unit"].min()
+    if split.timed:
+        metrics["first"] = log["timestamp"].min()
+    found = _with_part(log.group_by("impression_id").aggregate(**metrics), split)
+    return found.select("impression_id", "part")
+
+
+def _with_part(impressions: ir.Table, split: Split) -> ir.Table:
+    """Return the impressions with their part; one without a unit is a unit of its own."""
+    if "unit" in impressions.columns:
+        impressions = impressions.mutate(unit=ibis.coalesce(impressions["unit"], _own_unit(impressions)))
+    return impressions.mutate(part=split.part(impressions))
 
 
 def pattern_counts(interactions: ir.Table) -> ir.Table:

@@ -32,7 +32,8 @@ GIVEN = "the examination of the ranks is as it was given, within the range state
 KNOWN = "the logging policy is Plackett-Luce with the scores given"
 STABLE = "the relevance of a document did not change while the ranker changed"
 WITHIN = "the relevance of a document did not change within a period"
-UNSEEN = "the ranker was made without the held-out part of the log"
+UNSEEN = "the ranker was made without the held-out part of the log, as its maker states"
+UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
 FEW_CLICKS = 50.0
 """Effective clicks below which a verdict rests on very little."""
 
@@ -96,6 +97,8 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     if ranker.complete:
         check_features(missing["clicks"], missing["exposure"], source=log.source)
 
+    until = inputs.trained_until
+    independence = "trained-until" if until is not None else "stated" if ranker.made_elsewhere else None
     delta = settings.delta * settings.spent
     lower, worst = judge.lower(delta)
     upper = judge.upper(delta)
@@ -132,6 +135,8 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
         most_weight=limit,
         standard_error=differences.standard_error,
         drift_allowance=test.allowance(curves.curve, limit),
+        independence=independence,
+        trained_until=until,
         needed=needed_to_decide(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
         unit="query" if by_query(log) else log.manifest.get("unit"),
         reward=(log.manifest.get("reward") or {}).get("column"),
@@ -140,7 +145,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
             *BOUNDS[settings.bound].assumptions,
             GIVEN if curves.kind == UNCHECKED else EXAMINATION,
             KNOWN if known else WITHIN if by_period else STABLE,
-            *([UNSEEN] if "candidate" in ranker.description else []),
+            *([] if independence is None else [UNSEEN if until is None else UNTIL.format(until)]),
         ),
         warnings=tuple(_warnings(judge, worth, missing, complete=ranker.complete)),
         inputs={"model": ranker.description, "log": log.manifest},
@@ -229,7 +234,10 @@ def _missing(test: Comparison, rankers: Rankers, curve: Floats) -> dict[str, flo
 
 def _covers(log: AggregatedLog) -> str:
     period = log.manifest.get("period")
-    when = "" if period is None else f", in the time of the log ({str(period[0])[:16]} to {str(period[1])[:16]})"
+    when = ""
+    if period is not None:
+        begin = (log.manifest.get("split") or {}).get("until", period[0])
+        when = f", in the time of the log ({str(begin)[:16]} to {str(period[1])[:16]})"
     which = "the queries of the log, as often as they were issued in the held-out part"
     if by_query(log):
         which = "queries like those of the log, new ones included"
