@@ -53,7 +53,9 @@ from tests.shops import (
     Tastes,
     TrustBias,
     World,
+    by_hour,
     changed_once,
+    in_slots,
     learned,
     make_shop,
     nightly,
@@ -117,6 +119,16 @@ def every_night(drift: float) -> Callable[[Generator], World]:
     return make
 
 
+def hourly(share: float = 0.6, *, demand: bool = True, ranker: bool = True) -> Callable[[Generator], World]:
+    """Demand, the ranker or both follow the hour of the day; rankings are drawn."""
+
+    def make(rng: Generator) -> World:
+        shop = make_shop(rng, hourly=share) if demand else in_slots(make_shop(rng))
+        return World(shop, by_hour(shop, rng, noise=0.5) if ranker else noisy(shop, rng))
+
+    return make
+
+
 def once(rng: Generator) -> World:
     shop = make_shop(rng)
     return World(shop, changed_once(shop, noisy(shop, rng), noisy(shop, rng), 4))
@@ -153,6 +165,10 @@ CASES = {
         Case("features missing, every 2nd query", plackett_luce(), clean=False, missing=2),
         Case("features missing, every 20th query", plackett_luce(), missing=20),
         Case("a fitted model in the loop", plackett_luce(queries=100), null="fit"),
+        Case("ranker and demand follow the hour", hourly(), clean=False, null="no better", interactions=12_000),
+        Case("the same, demand a little", hourly(0.3), clean=False, null="no better", interactions=12_000),
+        Case("only the ranker follows the hour", hourly(demand=False), null="no better", interactions=12_000),
+        Case("only demand follows the hour", hourly(ranker=False), null="no better", interactions=12_000),
     )
 }
 

@@ -137,6 +137,7 @@ def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **mani
     sample = [
         _names(parts, part[i]),
         day[i],
+        pa.nulls(len(i), pa.int32()),
         pa.nulls(len(i), pa.string()) if unit is None else _names("u", unit[i]),
         i,
         _names("q", log.query[i]),

@@ -7,7 +7,7 @@ import ibis.expr.types as ir
 
 from saferank.logs.aggregated_log import PARTS
 from saferank.logs.impression_checks import check_metrics, checked
-from saferank.logs.periods import Periods
+from saferank.logs.periods import DAY, Periods
 from saferank.logs.split import Split, md5, threshold
 
 POSITION_DIGITS = 6
@@ -23,8 +23,8 @@ def interactions_of(
 ) -> ir.Table:
     """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
 
-    There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column;
-    `rewards` are in the order of `clicked`, and null without a click.
+    There is a `period` if `periods` are given, an `hour` of the day if these are days or longer, and a `segment`, a
+    `unit` and `rewards` if the log has such a column; `rewards` are in the order of `clicked`, null without a click.
     `counted` is false if the impression shows nothing within the cutoff. For `bad` and `suspect` see
     `impression_checks`. `last` is the largest position of the log.
     """
@@ -47,7 +47,10 @@ def interactions_of(
     found = _with_part(found.mutate(clicked=clicked), split)
     if periods is not None:
         found = found.mutate(period=periods.number(found["first"]))
-    return found.select("impression_id", *_keys(found), *(["counted"] if last > cutoff else []), "bad", "suspect")
+        if periods.length >= DAY:
+            found = found.mutate(hour=periods.hour(found["first"]))
+    further = [name for name, there in (("hour", "hour" in found.columns), ("counted", last > cutoff)) if there]
+    return found.select("impression_id", *_keys(found), *further, "bad", "suspect")
 
 
 def part_of_impressions(log: ir.Table, split: Split) -> ir.Table:
@@ -121,7 +124,7 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
         share = (SAMPLED + 6 * SAMPLED**0.5) / impressions  # six standard deviations more than wanted, to sort few
         drawn = drawn.mutate(digest=digest).filter(digest < threshold(min(share, 1.0)))
         drawn = drawn.order_by("digest").limit(SAMPLED)
-    kept = [name for name in ("part", "period", "unit") if name in drawn.columns]
+    kept = [name for name in ("part", "period", "hour", "unit") if name in drawn.columns]
     shown = log.filter(log["position"] <= cutoff)
     shown = shown.select(
         "impression_id",

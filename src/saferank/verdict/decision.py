@@ -23,7 +23,7 @@ from saferank.verdict.inputs import VerdictInputs
 from saferank.verdict.judge import DEFAULT_WEIGHT, Judge, prepare_judge
 from saferank.verdict.log_doubts import LogDoubts, log_doubts
 from saferank.verdict.needed import needed_to_decide
-from saferank.verdict.possible_drift import possible_drift
+from saferank.verdict.possible_drift import possible_drift, possible_drift_by_hour
 
 Floats = NDArray[np.float64]
 LEARNING_PARTS = ("train", "validation")
@@ -177,7 +177,7 @@ def _best_judge(
 
     If the ranker never changed, or is known, all interactions of a query are taken together. If it changed, they are
     separated by the stretches of time in which it did not; or, where no drift of demand was found, taken together
-    with an allowance for what may have been missed.
+    with an allowance for what may have been missed. There is a further allowance if it follows the hour of the day.
     """
     log, pairs = rankers.log, rankers.pairs
     any_time = BOUNDS[settings.bound].any_time
@@ -198,10 +198,14 @@ def _best_judge(
         if test.part.patterns.total_interactions == 0:
             message = "the part 'certify' of the log has no interaction; log more, or choose another split."
             raise DataError(message, file=log.source)
+        drifts = []
         if allow:
             whole, part = (held_out(log, parts, pairs, strata=doubts.stretches) for parts in (PARTS, ("certify",)))
-            drift = possible_drift(whole, part, curves.curve, pairs.documents)
-            validation, test = replace(validation, drift=drift), replace(test, drift=drift)
+            drifts.append(possible_drift(whole, part, curves.curve, pairs.documents))
+        if doubts.by_hour:
+            drifts.append(possible_drift_by_hour(log, pairs, curves.curve))
+        validation, test = (replace(one, drifts=tuple(drifts)) for one in (validation, test))
+        for drift in drifts:
             curves = curves.with_powers(drift.at_most)
         delta = settings.delta * settings.spent
         found = prepare_judge(validation, test, curves, settings.bound, delta, most_weight=limit)
@@ -248,11 +252,14 @@ def _warnings(judge: Judge, worth: float, missing: dict[str, float], *, complete
     found = []
     if judge.curves.kind == UNCHECKED:
         found.append("the examination curve was given and trusted: this log cannot check it.")
-    if (drift := judge.comparison.drift) is not None:
+    for drift in judge.comparison.drifts:
+        changed, when = "changed while the log was written", "over time"
+        if drift.by_hour:
+            changed, when = "follows the hour of the day", "with the hour"
         found.append(
-            "the ranker changed while the log was written. No drift of demand was found; the bounds allow for what the "
-            f"log cannot exclude (relevance that varies by up to {drift.at_most:.0%} over time). Rankings drawn at "
-            "random within the day would need no allowance."
+            f"the ranker {changed}. No drift of demand was found; the bounds allow for what the log cannot exclude "
+            f"(relevance that varies by up to {drift.at_most:.0%} {when}). Rankings drawn at random "
+            f"{'from the same scores all day' if drift.by_hour else 'within the day'} would need no allowance."
         )
     if not BOUNDS[judge.bound].guarantee:
         found.append(f"the bound '{judge.bound}' promises nothing for a given number of interactions.")
