@@ -55,7 +55,8 @@ def possible_drift(log: HeldOut, part: HeldOut, examination: Floats, pairs: int)
 def possible_drift_by_hour(log: AggregatedLog, pairs: RankingData, examination: Floats) -> PossibleDrift:
     """Return what to allow for if rankings depend on the hour of the day: the same by buckets of hours, on the sample.
 
-    The squared exposure in a bucket is estimated without bias, from pairs of its interactions.
+    Squared exposures, in a bucket and in all, are estimated without bias, from pairs of interactions. A document that
+    no two sampled interactions show varies as the others do.
     """
     sample = sampled_impressions(log, Places(pairs))
     counts = hour_counts(sample, pairs, log.cutoff)
@@ -73,13 +74,14 @@ def possible_drift_by_hour(log: AggregatedLog, pairs: RankingData, examination: 
         np.bincount(cell, counts.shown * weight**power, pairs.documents * counts.periods).reshape(pairs.documents, -1)
         for power in (1, 2)
     )
-    n = issued[pairs.query_of_document]
-    usable = n > 1
-    square = np.divide((once**2 - twice) * n, n * (n - 1.0), out=np.zeros(once.shape), where=usable).sum(axis=1)
-    total = np.where(usable, n, 0).sum(axis=1)
-    mean = np.where(usable, once, 0.0).sum(axis=1)
-    variation = np.divide(square * total, mean**2, out=np.ones(pairs.documents), where=mean > 0) - 1.0
-    return PossibleDrift(at_most, np.where(mean > 0, variation, 0.0), by_hour=True)
+    n = np.where(issued > 1, issued, 0)[pairs.query_of_document]
+    once, twice = np.where(n > 0, once, 0.0), np.where(n > 0, twice, 0.0)
+    in_bucket = np.divide(once**2 - twice, n - 1.0, out=np.zeros(once.shape), where=n > 0).sum(axis=1)
+    in_bucket *= n.sum(axis=1) - 1.0
+    in_all = np.square(once.sum(axis=1)) - twice.sum(axis=1)
+    others = float(in_bucket.sum() / in_all.sum()) if in_all.sum() > 0 else 2.0
+    variation = np.divide(in_bucket, in_all, out=np.full(pairs.documents, others), where=in_all > 0) - 1.0
+    return PossibleDrift(at_most, variation, by_hour=True)
 
 
 def _at_most(cell: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64]) -> float:
