@@ -29,14 +29,20 @@ GROWTH = 1.25
 
 def certify(
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="MODEL", help="A folder that [cyan]saferank fit[/cyan] wrote; left out with --candidate."
+            metavar="MODEL",
+            help="A folder that [cyan]saferank fit[/cyan] wrote; left out with --candidate.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     log: Annotated[
         str | None,
-        typer.Argument(metavar="LOG", help="A click log, or a folder that [cyan]saferank aggregate[/cyan] wrote."),
+        typer.Argument(
+            metavar="LOG",
+            help="A click log, or a folder that [cyan]saferank aggregate[/cyan] wrote. Required.",
+            show_default=False,
+        ),
     ] = None,
     features: options.Features = None,
     candidate: Annotated[
@@ -146,6 +152,8 @@ def certify(
     from saferank.verdict.ledger import ledger_path
 
     read: list[str | Path | None]
+    if model is None:
+        raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
     if candidate is not None:
         if log is not None or features is not None or logging_scores is not None:
             raise UsageError(
@@ -225,6 +233,7 @@ def _watch(
 
 def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -> None:
     """Print one screen: the verdict, its meaning, the numbers, the other bounds, the assumptions."""
+    from saferank.engine.bounds.registry import BOUNDS
     from saferank.verdict.certificate import confidence, meaning
 
     verdict = certificate.verdict.value
@@ -260,6 +269,9 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     console.print(table)
     console.print()
     console.print(_bounds_table(certificate))
+    if any(BOUNDS[row.name].any_time and not row.any_time for row in certificate.bounds):
+        when = "* At every look if its weights are fixed: with --logging-scores and --examination."
+        console.print(when, style="dim", highlight=False)
     console.print(_curves_table(certificate))
     if certificate.segments:
         console.print(_segments_table(certificate.segments, "By segment, if all are shown the same rankings"))
@@ -273,10 +285,13 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
 
 
 def _bounds_table(certificate: Certificate) -> Table:
+    from saferank.engine.bounds.registry import BOUNDS
+
     columns = ("bound", "lower", "upper", "holds")
     table = number_table("The same data under other bounds", columns, left=["bound", "holds"])
     for row in certificate.bounds:
-        holds = "at every look" if row.any_time else "at one look" if row.guarantee else "no guarantee"
+        star = "*" if BOUNDS[row.name].any_time else ""
+        holds = "at every look" if row.any_time else f"at one look{star}" if row.guarantee else "no guarantee"
         chosen = "bold" if row.name == certificate.bound else ""
         table.add_row(row.name, f"{row.lower:+.5f}", f"{row.upper:+.5f}", holds, style=chosen)
     return table

@@ -160,7 +160,7 @@ def _missing(text: str) -> float | Literal["error"]:
 
 def _steps(steps: dict[str, Step]) -> Table:
     """Return the progress of training, one row per method; the naive objective does not estimate clicks."""
-    columns = ("method", "epoch", "estimate", "risk", "bound", "logging policy")
+    columns = ("method", "epoch", "estimate", "risk", "bound", "current ranker")
     table = number_table("Training", columns, left=["method"])
     for method, step in steps.items():
         epoch, bound = step.epoch, step.epoch.estimate - step.epoch.risk
@@ -193,7 +193,7 @@ def _words(ranker: SafeRanker, out: Path, method: str) -> str:
         curve = ", ".join(f"{value:.3g}" for value in ranker.policy.examination)
         lines.append(f"Examination, estimated from the log: {curve}.")
     lines.append(f"Features: {listed(ranker.policy.schema.names, 3)}.")
-    lines.append(f"{out}: {method}, estimated at {change:+.1%} clicks relative to the logging policy.")
+    lines.append(f"{out}: {method}, estimated at {change:+.1%} clicks relative to the current ranker.")
     if change < 0:
         lines.append("That is fewer clicks: do not use it. Train longer (--epochs), or log more.")
     lines.append("These clicks were used to choose among policies: the table is not a certificate.")

@@ -90,7 +90,7 @@ class Traffic:
 
 
 def needed_interactions(exposure: Floats, traffic: Traffic, *, shortfall: float, delta: float) -> Needed:
-    """Return how many interactions certify, with chance POWER, that a policy beats the production ranker.
+    """Return how many interactions certify, with chance POWER, that a policy beats the current ranker.
 
         X = sum_d (min(rho(d) / rho_log(d), W) - 1) c(d),    N = (z_(1 - delta) + z_0.8)^2 Var X / (E X - shortfall)^2
 

@@ -72,6 +72,7 @@ def report_page(report: Report) -> str:
             "outcome": charts.outcome,
             "most_drawn": charts.MOST_ROWS,
             "guarantee": bound is None or bound.guarantee,
+            "any_time": [name for name, one in BOUNDS.items() if one.any_time],
             "assumptions": [(text, BROKEN_BY.get(text)) for text in certificate.assumptions],
         }
     return render(
