@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,8 @@ from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
 from saferank.logs.split import TimeSplit, parse_split
 from saferank.logs.training_rows import TrainingRows, write_training_rows
+from tests.logs.test_session_log import write as session
+from tests.logs.test_ubi import write as ubi
 from tests.shops import PositionBased, draw, make_shop, noisy
 
 
@@ -26,7 +29,7 @@ def rows(interactions: int = 500) -> pa.Table:
     return table.append_column("price", pa.array(rng.random(len(table))))
 
 
-def written(log: Path, out: Path, by: str = "hash", shares: str = "60/20/20", **options: Any) -> TrainingRows:
+def written(log: str | Path, out: Path, by: str = "hash", shares: str = "60/20/20", **options: Any) -> TrainingRows:
     return write_training_rows(open_log(log, **options), parse_split(shares, by=by), out)
 
 
@@ -80,6 +83,30 @@ def test_nested_rows_stay_nested_and_csv_is_read(tmp_path: Path) -> None:
     pyarrow.csv.write_csv(rows(100), tmp_path / "log.csv")
     made = written(tmp_path / "log.csv", tmp_path / "csv.parquet", columns={"click": "click"})
     assert len(pq.read_table(tmp_path / "csv.parquet")) == 3 * made.kept
+
+
+def test_every_kind_of_source(tmp_path: Path) -> None:
+    table = rows(100)
+    pq.write_table(table, tmp_path / "log.parquet")
+    plain = written(tmp_path / "log.parquet", tmp_path / "plain.parquet")
+    expected = set(pq.read_table(tmp_path / "plain.parquet")["impression_id"].to_pylist())
+    (tmp_path / "days").mkdir()
+    for place in range(2):
+        pq.write_table(table.slice(150 * place, 150), tmp_path / "days" / f"{place}.parquet")
+    with duckdb.connect(str(tmp_path / "log.db")) as database:
+        database.execute("CREATE TABLE clicks AS SELECT * FROM read_parquet(?)", [str(tmp_path / "log.parquet")])
+    for source in (tmp_path / "days", f"duckdb://{tmp_path}/log.db/clicks"):
+        made = written(source, tmp_path / "train.parquet")
+        train = pq.read_table(tmp_path / "train.parquet")
+        assert (made.kept, made.held_out) == (plain.kept, plain.held_out)
+        assert train.schema.names == table.schema.names
+        assert set(train["impression_id"].to_pylist()) == expected
+    made = written(ubi(tmp_path / "ubi"), tmp_path / "train.parquet", shares="50/0/50")
+    assert (made.kept, made.held_out) == (1, 1)  # the third search found nothing
+    assert len(set(pq.read_table(tmp_path / "train.parquet")["impression_id"].to_pylist())) == 1
+    made = written(session(tmp_path / "sessions"), tmp_path / "train.parquet", shares="80/0/20")
+    assert made.kept + made.held_out == 3
+    assert len(set(pq.read_table(tmp_path / "train.parquet")["impression_id"].to_pylist())) == made.kept
 
 
 def test_rows_of_no_impression_are_left_out(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ RANDOMISE = (
     "(`saferank rank`)."
 )
 HOUR_REMEDY = (
-    "Make the part of the day part of query_id (`breakfast morning`), or draw rankings at random from scores that do "
-    "not depend on the hour, and give the scores (--logging-scores)."
+    "Make the part of the day part of query_id (three hours, say), or draw rankings at random from scores that do not "
+    "depend on the hour, and give these (--logging-scores)."
 )
 RANDOMISE_WITHIN = "Draw rankings at random within the day, so that documents are seen at several ranks on one day."
 
@@ -203,7 +203,7 @@ def _hour_findings(health: Health) -> Iterator[Finding]:
         if hours.demand.repeated < FEW_REPEATED:
             text += " Whether demand does too is unknown, as documents do not return to a rank at other hours."
         else:
-            text += " Demand changes with the hour too, so clicks show how good a document is when it is shown only."
+            text += " Demand changes with the hour too, so clicks show how good documents are at their hours only."
         yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
     else:
         few = hours.ranker.size < LEAST_SIZE
