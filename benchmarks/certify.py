@@ -53,7 +53,9 @@ from tests.shops import (
     Tastes,
     TrustBias,
     World,
+    by_hour,
     changed_once,
+    in_slots,
     learned,
     make_shop,
     nightly,
@@ -117,6 +119,16 @@ def every_night(drift: float) -> Callable[[Generator], World]:
     return make
 
 
+def hourly(share: float = 0.6, *, demand: bool = True, ranker: bool = True) -> Callable[[Generator], World]:
+    """Demand, the ranker or both follow the hour of the day; rankings are drawn."""
+
+    def make(rng: Generator) -> World:
+        shop = make_shop(rng, hourly=share) if demand else in_slots(make_shop(rng))
+        return World(shop, by_hour(shop, rng, noise=0.5) if ranker else noisy(shop, rng))
+
+    return make
+
+
 def once(rng: Generator) -> World:
     shop = make_shop(rng)
     return World(shop, changed_once(shop, noisy(shop, rng), noisy(shop, rng), 4))
@@ -153,6 +165,10 @@ CASES = {
         Case("features missing, every 2nd query", plackett_luce(), clean=False, missing=2),
         Case("features missing, every 20th query", plackett_luce(), missing=20),
         Case("a fitted model in the loop", plackett_luce(queries=100), null="fit"),
+        Case("ranker and demand follow the hour", hourly(), clean=False, null="no better", interactions=12_000),
+        Case("both follow the hour, demand a little", hourly(0.3), clean=False, null="no better", interactions=12_000),
+        Case("only the ranker follows the hour", hourly(demand=False), null="no better", interactions=12_000),
+        Case("only demand follows the hour", hourly(ranker=False), null="no better", interactions=12_000),
     )
 }
 
@@ -233,7 +249,9 @@ def task(name: str, better: bool, first: int, last: int) -> tuple[str, bool, lis
     return name, better, [one for one in found if one is not None]
 
 
-def show_worlds(console: Console, logs: int, better_logs: int, fits: int, processes: int, results: Path | None) -> bool:
+def show_worlds(
+    console: Console, logs: int, better_logs: int, fits: int, processes: int, results: Path | None, world: str = ""
+) -> bool:
     """Draw the logs, those that an earlier run left in `results` excepted; return whether every promise was kept."""
     done: dict[tuple[str, bool, int], list[dict[str, Any]]] = {}
     if results is not None and results.exists():
@@ -242,6 +260,8 @@ def show_worlds(console: Console, logs: int, better_logs: int, fits: int, proces
             done[name, better, first] = found
     wanted = []
     for name, case in CASES.items():
+        if world not in name:
+            continue
         for better in (False, True):
             number = (fits if case.null == "fit" else logs) if not better else min(better_logs, logs)
             wanted += [(name, better, first, min(first + CHUNK, number)) for first in range(0, number, CHUNK)]
@@ -269,6 +289,8 @@ def _worlds_table(
         table.add_column(column, justify="left" if column in ("world", "as") else "right")
     kept = True
     for name, case in CASES.items():
+        if not any(key[0] == name for key in wanted):
+            continue
         null, better = ([one for key in wanted if key[:2] == (name, b) for one in done[key]] for b in (False, True))
         given = [one for one in null if "verdict" in one]
         refused = Counter(one["refused"] for one in null if "refused" in one)
@@ -440,6 +462,7 @@ def main() -> None:
     parser.add_argument("--fits", type=int, default=100, help="logs of the world with training in the loop")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, help="file that outcomes are kept in, to go on after an interruption")
+    parser.add_argument("--world", default="", help="only worlds whose names contain this")
     parser.add_argument("--patterns", type=int, default=10**7, help="largest number of patterns")
     parser.add_argument("--only", choices=("worlds", "bounds", "power", "cost"), help="one part of it")
     options = parser.parse_args()
@@ -452,7 +475,9 @@ def main() -> None:
     if options.only in (None, "cost"):
         show_cost(console, options.patterns)
     if options.only in (None, "worlds"):
-        kept = show_worlds(console, options.logs, options.better_logs, options.fits, options.processes, options.results)
+        kept = show_worlds(
+            console, options.logs, options.better_logs, options.fits, options.processes, options.results, options.world
+        )
     sys.exit(0 if kept else 1)
 
 

@@ -43,6 +43,10 @@ class ShopLog:
         return self.second // DAY
 
     @property
+    def slot(self) -> Ints:
+        return self.second * self.shop.per_day // DAY
+
+    @property
     def units(self) -> int:
         return int(self.unit.max()) + 1
 
@@ -54,7 +58,7 @@ class ShopLog:
     @cached_property
     def wanted(self) -> Array:
         """Relevance of what was shown, of (impression, rank)."""
-        return self.shop.relevance[self.day[:, None], self.query[:, None], self.ranking]
+        return self.shop.relevance[self.slot[:, None], self.query[:, None], self.ranking]
 
     def without_most_shown(self) -> NDArray[np.bool_]:
         """Return which rows of `Shop.data` are left without the most shown document of every second query."""
@@ -97,6 +101,7 @@ class ShopLog:
         part = np.searchsorted(np.cumsum(shares)[:-1], rng.random(int(owner.max()) + 1), side="right")[owner]
         length = DAY if shop.days >= 3 else HOUR
         period = (self.second // length - self.second[0] // length) * timestamps
+        hour = pa.array(self.second // HOUR % 24) if timestamps and length == DAY else pa.nulls(impressions, pa.int32())
         mask = np.where(self.clicks, np.int64(1) << self.ranking, 0).sum(axis=1)
         unit_ids = _unit_ids(self.units)
 
@@ -131,7 +136,8 @@ class ShopLog:
         drawn = np.sort(rng.permutation(impressions)[:SAMPLED])
         row = np.repeat(drawn, ranks)
         tables["sample"] = [
-            _taken(PARTS, part[row]), period[row], unit_of(row), np.repeat(np.arange(len(drawn)), ranks),
+            _taken(PARTS, part[row]), period[row], hour.take(pa.array(row)), unit_of(row),
+            np.repeat(np.arange(len(drawn)), ranks),
             _taken(shop.query_ids, self.query[row]), _taken(shop.document_ids, self.rows[drawn].ravel()),
             np.tile(np.arange(1, ranks + 1), len(drawn)), self.clicks[drawn].ravel().astype(np.int8),
         ]  # fmt: skip

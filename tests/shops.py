@@ -1,6 +1,7 @@
 """Shops whose truth is known: who ranks, who clicks, and what a new ranker would really earn.
 
-All queries have the same number of documents, so everything is an array: (day, query, document) or (impression, rank).
+All queries have the same number of documents, so everything is an array: (slot, query, document) or (impression, rank).
+A slot is a day, or one of several equal stretches of a day if demand or ranker follow the hour.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Generator = np.random.Generator
 
+SLOTS = 8
+"""Slots of a day in a shop whose demand or ranker follows the hour: three hours each."""
 UNIT = 20
 """Interactions per unit (a user), on average."""
 
@@ -33,14 +36,16 @@ class Shop:
     """Queries with their documents, and what users want of them."""
 
     relevance: Array
-    """P(R = 1), of (day, query, document)."""
+    """P(R = 1), of (slot, query, document)."""
     examination: Array
     traffic: Array
     """Share of each query."""
+    per_day: int = 1
+    """Slots of a day."""
 
     @property
     def days(self) -> int:
-        return int(self.relevance.shape[0])
+        return int(self.relevance.shape[0]) // self.per_day
 
     @property
     def queries(self) -> int:
@@ -111,7 +116,7 @@ def feature_table(data: RankingData) -> pa.Table:
 
 def make_shop(
     rng: Generator, *, queries: int = 40, documents: int = 12, cutoff: int = 5, days: int = 7,
-    zipf: float = 0.0, drift: float = 0.0, power: float = 1.0,
+    zipf: float = 0.0, drift: float = 0.0, power: float = 1.0, hourly: float = 0.0,
 ) -> Shop:  # fmt: skip
     """A random shop. Logits of relevance are normal around -1.5.
 
@@ -120,15 +125,27 @@ def make_shop(
         drift: share of the logits' deviation that changes over days (a stationary process, correlation 0.7 from one
             day to the next); 0 keeps relevance constant.
         power: examination is 1 / k^power.
+        hourly: share of the logits' deviation that changes with the hour, over the `SLOTS` of a day (independent from
+            one to the next) and alike on all days; 0 for a shop whose slots are days.
     """
     moving = rng.standard_normal((days, queries, documents))
     for day in range(1, days):
         moving[day] = 0.7 * moving[day - 1] + np.sqrt(1 - 0.7**2) * moving[day]
     fixed = rng.standard_normal((queries, documents))
-    logits = -1.5 + np.sqrt(1 - drift**2) * fixed + drift * moving
+    logits = -1.5 + np.sqrt(1 - drift**2 - hourly**2) * fixed + drift * moving
+    if hourly:
+        of_slot = rng.standard_normal((SLOTS, queries, documents))
+        logits = np.repeat(logits, SLOTS, axis=0) + hourly * np.tile(of_slot, (days, 1, 1))
     traffic = 1.0 / np.arange(1, queries + 1) ** zipf
     ranks = np.arange(1, cutoff + 1)
-    return Shop(1.0 / (1.0 + np.exp(-logits)), np.asarray(1.0 / ranks**power, np.float64), traffic / traffic.sum())
+    examination = np.asarray(1.0 / ranks**power, np.float64)
+    relevance = 1.0 / (1.0 + np.exp(-logits))
+    return Shop(relevance, examination, traffic / traffic.sum(), SLOTS if hourly else 1)
+
+
+def in_slots(shop: Shop) -> Shop:
+    """Return the same shop with `SLOTS` slots of equal relevance in a day, for a ranker that follows the hour."""
+    return replace(shop, relevance=np.repeat(shop.relevance, SLOTS, axis=0), per_day=SLOTS)
 
 
 # Rankers
@@ -139,7 +156,7 @@ class Ranker:
     """By score: the same ranking all day, or drawn for each impression (Plackett-Luce) if `sampled`."""
 
     scores: NDArray[Any]
-    """Of (day, query, document), or (query, document) if they never change; kept in float32.
+    """Of (slot, query, document), or (query, document) if they never change; kept in float32.
 
     A document with -inf is never shown as long as enough others are left."""
     sampled: bool = False
@@ -154,19 +171,19 @@ class Ranker:
         assert len(self.scores) == 1
         return self.scores.ravel()
 
-    def rankings(self, day: Ints, query: Ints, cutoff: int, rng: Generator) -> Ints:
+    def rankings(self, slot: Ints, query: Ints, cutoff: int, rng: Generator) -> Ints:
         """Draw the ranking of each impression: document numbers within the query, the top rank first."""
-        day = np.minimum(day, len(self.scores) - 1)
+        slot = np.minimum(slot, len(self.scores) - 1)
         if not self.sampled:
-            return np.argsort(-self.scores, axis=-1, kind="stable")[day, query, :cutoff]
+            return np.argsort(-self.scores, axis=-1, kind="stable")[slot, query, :cutoff]
         clocks = np.log(rng.standard_exponential((len(query), self.scores.shape[2])))
-        clocks -= self.scores[day, query]
+        clocks -= self.scores[slot, query]
         first = np.argpartition(clocks, cutoff - 1)[:, :cutoff]
         order = np.argsort(np.take_along_axis(clocks, first, 1))
         return np.take_along_axis(first, order, 1)
 
     def placement(self, cutoff: int) -> Array:
-        """P(rank(d) = k), of (day, query, document, rank)."""
+        """P(rank(d) = k), of (slot, query, document, rank)."""
         documents = self.scores.shape[-1]
         flat, offsets = self.scores.ravel(), np.arange(0, self.scores.size + 1, documents)
         if self.sampled:
@@ -192,6 +209,16 @@ def nightly(shop: Shop, rng: Generator, *, noise: float = 1.0) -> Ranker:
     """
     yesterday = np.concatenate([shop.relevance[:1], shop.relevance[:-1]])
     return Ranker(standardised(yesterday) + noise * rng.standard_normal(yesterday.shape))
+
+
+def by_hour(shop: Shop, rng: Generator, *, noise: float = 1.0, sampled: bool = True) -> Ranker:
+    """A ranker that follows the hour, alike on all days: the relevance of each slot plus noise, drawn for each slot.
+
+    Without a change of demand by the hour, it changes by noise only.
+    """
+    signal = standardised(shop.relevance[: shop.per_day])
+    scores = signal + noise * rng.standard_normal(signal.shape)
+    return Ranker(np.tile(scores, (shop.days, 1, 1)), sampled)
 
 
 def changed_once(shop: Shop, before: Ranker, after: Ranker, day: int) -> Ranker:
@@ -355,7 +382,7 @@ def draw(shop: Shop, ranker: Ranker, users: Users, interactions: int, rng: Gener
     unit = rng.integers(0, units, interactions)
     asked = rng.choice(shop.queries, units if users.loyal else interactions, p=shop.traffic)
     query = asked[unit] if users.loyal else asked
-    ranking = ranker.rankings(second // DAY, query, shop.cutoff, rng)
+    ranking = ranker.rankings(second * shop.per_day // DAY, query, shop.cutoff, rng)
     log = ShopLog(shop, second, query, unit, ranking, np.zeros(ranking.shape, np.bool_))
     return replace(log, clicks=users.clicks(log, rng))
 

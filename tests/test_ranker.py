@@ -211,7 +211,7 @@ def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
     assert ranker.policy.schema.names == ("a", "b", "c", "d")
     _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
     ever_shown = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
-    assert ranker.comparison[0] == compare("logging policy", part.logging_exposure, part, ever_shown)
+    assert ranker.comparison[0] == compare("current ranker", part.logging_exposure, part, ever_shown)
     assert ranker.comparison[0] != fit().comparison[0]
     assert ranker.policy.manifest["inputs"]["logging_scores"] == "production"
 

@@ -16,6 +16,7 @@ from saferank.logs.load_log import load_log
 from tests.oracles.enumeration import ranking_probabilities
 from tests.shop_log import DAY, HOUR, ShopLog
 from tests.shops import (
+    SLOTS,
     Bots,
     Cascade,
     PositionBased,
@@ -25,9 +26,11 @@ from tests.shops import (
     TrustBias,
     Users,
     World,
+    by_hour,
     changed_once,
     draw,
     feature_table,
+    in_slots,
     learned,
     make_shop,
     nightly,
@@ -155,6 +158,27 @@ def test_rankers_over_days() -> None:
     assert (nightly(constant, rng(0)).scores[1] != nightly(constant, rng(0)).scores[2]).all()
 
 
+def test_demand_and_ranker_follow_the_hour() -> None:
+    shop = make_shop(rng(0), queries=3, documents=4, cutoff=2, days=3, hourly=0.8)
+    assert (shop.days, shop.per_day, len(shop.relevance)) == (3, SLOTS, 3 * SLOTS)
+    np.testing.assert_array_equal(shop.relevance[:SLOTS], shop.relevance[SLOTS : 2 * SLOTS])  # alike on all days
+    assert (shop.relevance[0] != shop.relevance[1]).all()
+    ranker = by_hour(shop, rng(1), noise=0.0, sampled=False)
+    log = draw(shop, ranker, PositionBased(), 20_000, rng(2))
+    best = np.argsort(-shop.relevance, axis=-1)
+    for place in range(0, 20_000, 500):
+        slot = int(log.second[place]) % DAY // (3 * HOUR)
+        assert log.ranking[place].tolist() == best[slot, log.query[place], :2].tolist()
+        expected = shop.relevance[slot, log.query[place], log.ranking[place]]
+        np.testing.assert_array_equal(log.wanted[place], expected)
+    clicks = log.clicks.sum(axis=1)
+    error = clicks.std() / np.sqrt(len(clicks))
+    assert abs(clicks.mean() - PositionBased().utility(shop, ranker)) < 5 * error
+    still = in_slots(make_shop(rng(0), queries=3, documents=4, cutoff=2, days=3))
+    np.testing.assert_array_equal(still.relevance, np.repeat(still.relevance[::SLOTS], SLOTS, axis=0))
+    assert (by_hour(still, rng(1)).scores[0] != by_hour(still, rng(1)).scores[1]).all()
+
+
 @pytest.mark.parametrize("days", [2, 3])
 @pytest.mark.parametrize("split", ["impression", "query", "unit"])
 @pytest.mark.parametrize("units", [False, True])
@@ -185,7 +209,8 @@ def test_aggregated_tables_are_those_of_a_loop(
             click = int(log.clicks[row, rank])
             shown[part[row], when, query, document, rank + 1] += 1
             clicked[part[row], when, query, document, rank + 1] += click
-            sample.append((part[row], when, unit, row, query, document, rank + 1, click))
+            hour = int(log.second[row]) // HOUR % 24 if timestamps and days == 3 else None
+            sample.append((part[row], when, hour, unit, row, query, document, rank + 1, click))
         those = tuple(sorted(document for document, click in zip(ids, log.clicks[row], strict=True) if click))
         patterns[part[row], when, None, unit, query, those, None] += 1
         rankings[part[row], query, tuple(ids), those] += 1

@@ -51,9 +51,10 @@ def call(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     """Certify in an empty folder, and with a ledger in it."""
     monkeypatch.chdir(tmp_path)
 
-    def run(model: str, *options: str, log: str = "log.parquet", known: bool = True) -> Ran:
+    def run(model: str, *options: str, log: str = "log.parquet", known: bool = True, stated: bool = True) -> Ran:
         if model.endswith((".parquet", ".csv")):
             inputs = ["--candidate", str(folder / model), str(folder / log)]
+            inputs += ["--trained-without-held-out"] if stated else []
         else:
             inputs = [str(folder / model), str(folder / log), "--features", str(folder / "features.parquet")]
             inputs += KNOWN if known else ()
@@ -104,6 +105,7 @@ def test_a_ranker_made_elsewhere_is_judged_as_the_model_with_these_scores(call: 
         assert candidate[name] == model[name]
     assert UNSEEN in candidate["assumptions"]  # nobody here knows what it was learned from
     assert UNSEEN not in model["assumptions"]
+    assert (candidate["independence"], model["independence"]) == ("stated", None)
     assert "without the held-out part" in " ".join(done.out.split())
     done = call("upside_down.csv", "--ledger", "third.json")
     assert done.exit_code == 3, done.err
@@ -183,6 +185,8 @@ def test_watch_looks_again_only_when_the_log_has_grown(
         (["--out", "same.json", "--ledger", "same.json"], 2),
         (["--split", "60/20/20"], 2),
         (["--candidate", "scores.parquet"], 2),
+        (["--trained-until", "2026-01-09"], 2),
+        (["--trained-without-held-out"], 2),
         (["--most-weight", "0.5"], 2),
         (["--logging-scores", "nobody"], 1),
     ],

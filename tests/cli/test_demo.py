@@ -13,8 +13,8 @@ def test_it_learns_certifies_and_reports(saferank: Call, tmp_path: Path) -> None
     assert first.exit_code == 0
     assert max(map(len, first.out.splitlines())) <= max(80, len(str(tmp_path)) + 40)
     rows = cells(first.out)
-    assert set(rows) >= {"production ranker", "IPS: trust the clicks", "CRM: price in the risk"}
-    production = float(rows["production ranker"][0])
+    assert set(rows) >= {"current ranker", "IPS: trust the clicks", "CRM: price in the risk"}
+    production = float(rows["current ranker"][0])
     for name in ("IPS: trust the clicks", "CRM: price in the risk"):
         for cell in rows[name]:
             value, change = cell.split()

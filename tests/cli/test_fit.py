@@ -81,14 +81,14 @@ def test_a_model_a_table_and_words(here: Path, call: Call) -> None:
     assert (ran.exit_code, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
     rows = cells(ran.out)
-    assert list(rows) == ["logging policy", *FROM_COUNTS]
+    assert list(rows) == ["current ranker", *FROM_COUNTS]
     manifest = json.loads((here / "model" / "manifest.json").read_text())
     for policy in manifest["comparison"]["policies"]:
         assert [float(cell.rstrip("%")) for cell in rows[policy["name"]]] == pytest.approx(
             [policy["estimate"], policy["lower_bound"], policy["divergence"], 100 * policy["never_shown"]], abs=0.0051
         )
     estimates = {policy["name"]: policy["estimate"] for policy in manifest["comparison"]["policies"]}
-    change = estimates["exposure-crm"] / estimates["logging policy"] - 1
+    change = estimates["exposure-crm"] / estimates["current ranker"] - 1
     assert f"model: exposure-crm, estimated at {change:+.1%} clicks" in ran.out
     assert "not a certificate" in ran.out
     assert manifest["inputs"]["log"]["source"] == "log.parquet"
@@ -137,7 +137,7 @@ def test_chosen_features_and_those_to_ignore(here: Path, call: Call) -> None:
 def test_method_and_estimated_examination(here: Path, call: Call) -> None:
     ran = call("--method", "naive", "--no-compare", "--ignore", "production")
     assert ran.exit_code == 0
-    assert list(cells(ran.out)) == ["logging policy", "naive"]
+    assert list(cells(ran.out)) == ["current ranker", "naive"]
     curve = ", ".join(f"{value:.3g}" for value in Policy.load(here / "model").examination)
     assert f"Examination, estimated from the log: {curve}." in ran.out
     assert curve.startswith("1, 0.")

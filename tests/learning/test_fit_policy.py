@@ -43,7 +43,7 @@ def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:
         epoch.estimate for epoch in result.history
     ]
     logging, learned = fitted.comparison
-    assert logging == compare("logging policy", parts[1].logging_exposure, parts[1], EVER_SHOWN)
+    assert logging == compare("current ranker", parts[1].logging_exposure, parts[1], EVER_SHOWN)
     assert learned == compare("exposure-crm", policy.exposure(DATA), parts[1], EVER_SHOWN)
 
 
@@ -73,7 +73,7 @@ def test_the_manifest_tells_all_and_survives_a_folder(tmp_path: Path) -> None:
     assert (settings["clip"], settings["floor"]) == (training_clip(6_000), FLOOR)
     assert settings["logging_exposure"] == "counted"
     assert "not a certificate" in manifest["comparison"]["note"]
-    assert [row["name"] for row in manifest["comparison"]["policies"]] == ["logging policy", "exposure-crm"]
+    assert [row["name"] for row in manifest["comparison"]["policies"]] == ["current ranker", "exposure-crm"]
     assert manifest["libraries"]["torch"] == torch.__version__
 
 
@@ -83,7 +83,7 @@ def test_baselines_are_learned_after_the_method_and_change_nothing() -> None:
     fitted = fit_policy(LOG, DATA, EXAMINATION, with_them, progress=steps.append)
     alone = fit_policy(LOG, DATA, EXAMINATION, CRM)
     assert parameters(fitted.policy.scorer) == parameters(alone.policy.scorer)
-    assert [row.name for row in fitted.comparison] == ["logging policy", *FROM_COUNTS]
+    assert [row.name for row in fitted.comparison] == ["current ranker", *FROM_COUNTS]
     assert fitted.comparison[3] == alone.comparison[1]
     assert list(dict.fromkeys(step.method for step in steps)) == ["exposure-crm", "naive", "exposure-ips"]
     assert [step.epoch.epoch for step in steps if step.method == "naive"] == [1, 2, 3, 4]
@@ -96,7 +96,7 @@ def test_known_logging_scores_are_used() -> None:
     scores = PART.logging_scores.astype(np.float32)
     known = fit_policy(LOG, DATA, EXAMINATION, CRM, logging_scores=scores)
     _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
-    assert known.comparison[0] == compare("logging policy", part.logging_exposure, part, EVER_SHOWN)
+    assert known.comparison[0] == compare("current ranker", part.logging_exposure, part, EVER_SHOWN)
     assert known.policy.manifest["settings"]["logging_exposure"] == "known"
 
 

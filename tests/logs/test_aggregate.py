@@ -206,6 +206,24 @@ def test_impressions_without_a_time_are_of_the_first_period(tmp_path: Path) -> N
     assert found == {0: 72 + 1, 1: 72, 2: 72, 3: 72, 4: 11}
 
 
+def test_the_sample_has_the_hour_of_the_day_of_a_log_of_days(tmp_path: Path) -> None:
+    rows = random_log(10)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet")
+    assert log.sample is not None
+    first = {row["impression_id"]: row["timestamp"] for row in sorted(rows, key=lambda row: -row["timestamp"])}
+    hours = [first[row["impression_id"]] // 3_600 % 24 for row in rows]
+    assert len(set(hours)) > 10
+    assert Counter(log.sample["hour"].to_pylist()) == Counter(hours)
+    log.write(tmp_path / "stats")
+    file = tmp_path / "stats" / "sample.parquet"
+    pq.write_table(pq.read_table(file).drop_columns("hour"), file)  # as an older version wrote it
+    older = load_log(tmp_path / "stats").sample
+    assert older is not None
+    assert older.schema == log.sample.schema
+    assert older["hour"].null_count == len(older)
+
+
 def test_without_timestamps_there_is_one_period(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(random_log(11)).drop_columns("timestamp"), tmp_path / "log.parquet")
     log = load_log(tmp_path / "log.parquet")

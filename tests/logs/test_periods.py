@@ -86,6 +86,23 @@ def test_units_of_numbers(per_second: int) -> None:
     assert periods.describe()[1] == [1_709_078_400 * per_second, 1_709_164_800 * per_second - 1]
 
 
+@pytest.mark.parametrize(
+    ("values", "first"),
+    [
+        (pa.array([0, 3_599, 3_600, 86_399, 86_400, 90_000, 400_000], pa.timestamp("s")), BEGIN),
+        (pa.array([0, 3_599, 3_600, 86_399, 86_400, 90_000, 400_000], pa.timestamp("s", "Asia/Tokyo")), BEGIN),
+        (pa.array(np.array([0, 3_599, 3_600, 86_399, 86_400, 90_000, 400_000]) * 1_000 + 1_704_067_200_000), 0),
+    ],
+)
+def test_hours_of_the_day_are_those_of_utc(values: pa.Array, first: object) -> None:
+    whole = values.cast(pa.int64()).to_pylist()
+    periods = periods_of(whole[0], whole[-1]) if first == 0 else periods_of(BEGIN, BEGIN + timedelta(days=5))
+    with quietly():
+        table = connect().create_table("log", ibis.memtable(pa.table({"at": values})), temp=True)
+    found = fetch(table.select(table["at"], hour=periods.hour(table["at"])).order_by("at"))["hour"].to_pylist()
+    assert found == [0, 0, 1, 23, 0, 1, 15]
+
+
 def test_no_moment_is_of_the_first_period() -> None:
     assert numbers(periods_of(0, 10**6), pa.array([None, 10**6], pa.int64())) == [11, 0]  # nulls come last
     assert periods_of(0.0, float("nan")).count == 1

@@ -101,7 +101,7 @@ def made_manifest() -> dict[str, Any]:
         "comparison": {
             "note": "Not a certificate.",
             "part": "validation",
-            "policies": [policy | {"name": "logging policy"}, policy | {"name": EVIL, "divergence": None}],
+            "policies": [policy | {"name": "current ranker"}, policy | {"name": EVIL, "divergence": None}],
         },
     }
 

@@ -1,13 +1,14 @@
 """Looks at the same data share delta; fresh data begins anew."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from saferank.engine.errors import DataError
-from saferank.verdict.ledger import Ledger, Look, ledger_path
+from saferank.verdict.ledger import Ledger, Look, ledger_path, seconds_of
 
 MANIFEST: dict[str, Any] = {
     "source": "log.parquet",
@@ -65,6 +66,36 @@ def test_logs_that_share_a_single_moment_may_share_interactions() -> None:
     begin, end = MANIFEST["period"]
     for period in ([end, "2026-01-15T23:00:00"], ["2025-12-25T00:00:00", begin]):
         assert book.share("b", MANIFEST | {"period": period}) == (1 / 6, 2)
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        1612110512.345,
+        1612110512345,
+        "1612110512345",
+        1612110512345000,
+        1612110512345000000,
+        "2021-01-31T16:28:32.345",
+        "2021-01-31T17:28:32.345+01:00",
+        datetime(2021, 1, 31, 16, 28, 32, 345000, UTC),
+    ],
+)
+def test_a_moment_is_the_same_as_text_and_as_a_number_of_any_unit(moment: object) -> None:
+    """1612110512345 is also ISO text, of the fifth of November 1612."""
+    assert seconds_of(moment) == pytest.approx(1612110512.345, abs=1e-3)
+
+
+@pytest.mark.parametrize("moment", [None, "yesterday", "", float("nan"), "nan"])
+def test_what_is_no_moment(moment: object) -> None:
+    assert seconds_of(moment) is None
+
+
+def test_logs_in_milliseconds_that_share_a_moment_may_share_interactions() -> None:
+    """Read as ISO text, the last moment of the look would be of the year 1612, and all other data after it."""
+    book = Ledger(()).with_look(look("a", MANIFEST | {"period": ["1612100000000", "1612110512345"]}))
+    assert book.share("b", MANIFEST | {"period": ["1612105000000", "1612120000000"]}) == (1 / 6, 2)
+    assert book.share("b", MANIFEST | {"period": ["1612115000000", "1612120000000"]}) == (1 / 2, 1)
 
 
 def test_without_times_files_tell_and_without_files_all_may_be_the_same() -> None:

@@ -35,7 +35,7 @@ def log(world: World) -> AggregatedLog:
 def inputs(world: World, log: AggregatedLog, new: Ranker) -> VerdictInputs:
     shop = world.shop
     ids = {"query_id": np.repeat(shop.query_ids, shop.documents), "document_id": shop.document_ids}
-    return load_inputs(ids | {"score": new.flat}, log)
+    return load_inputs(ids | {"score": new.flat}, log, trained_without_held_out=True)
 
 
 def test_each_model_spends_less_and_the_same_one_what_it_did(world: World, log: AggregatedLog, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_each_model_spends_less_and_the_same_one_what_it_did(world: World, log: 
     assert [one.look for one in found] == [1, 2, 1]
     assert [one.spent for one in found] == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 2])
     assert found[0].lower == found[2].lower
-    direct = certify(second.ranker, log, replace(QUICK, spent=1 / 6, look=2))
+    direct = certify(second.ranker, log, replace(QUICK, spent=1 / 6, look=2), trained_without_held_out=True)
     assert (found[1].lower, found[1].upper) == (direct.lower, direct.upper)
     looks = Ledger.read(book).looks
     assert [look.lower for look in looks] == [found[0].lower, found[1].lower]
@@ -89,4 +89,9 @@ def test_files_and_what_they_hold_give_the_same_certificate(tmp_path: Path) -> N
     with pytest.raises(UsageError):
         certify(policy, log)
     with pytest.raises(UsageError):
-        certify({"query_id": ["q0"], "document_id": ["d0"], "score": [1.0]}, log, logging_scores="noise")
+        certify(
+            {"query_id": ["q0"], "document_id": ["d0"], "score": [1.0]},
+            log,
+            logging_scores="noise",
+            trained_without_held_out=True,
+        )

@@ -29,14 +29,20 @@ GROWTH = 1.25
 
 def certify(
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="MODEL", help="A folder that [cyan]saferank fit[/cyan] wrote; left out with --candidate."
+            metavar="MODEL",
+            help="A folder that [cyan]saferank fit[/cyan] wrote; left out with --candidate.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     log: Annotated[
         str | None,
-        typer.Argument(metavar="LOG", help="A click log, or a folder that [cyan]saferank aggregate[/cyan] wrote."),
+        typer.Argument(
+            metavar="LOG",
+            help="A click log, or a folder that [cyan]saferank aggregate[/cyan] wrote. Required.",
+            show_default=False,
+        ),
     ] = None,
     features: options.Features = None,
     candidate: Annotated[
@@ -47,6 +53,22 @@ def certify(
             "score or rank.",
         ),
     ] = None,
+    trained_until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --candidate: it saw nothing of LOG after this moment (UTC; a date is the end of its day). Only "
+            "later interactions are evaluated, a fifth of them as validation.",
+        ),
+    ] = None,
+    trained_without_held_out: Annotated[
+        bool,
+        typer.Option(
+            "--trained-without-held-out",
+            help="With --candidate: it never saw the held-out part of LOG: made from other data or by rules, or "
+            "trained on what [cyan]saferank split[/cyan] wrote.",
+        ),
+    ] = False,
     delta: Annotated[
         float, typer.Option(help="Probability that a DEPLOY is wrong, over all looks at this log.")
     ] = 0.05,
@@ -121,7 +143,7 @@ def certify(
     possible, 2 wrong usage.
 
     [cyan]saferank certify model log.parquet --features features.parquet[/cyan]
-    [cyan]saferank certify --candidate scores.parquet log.parquet[/cyan]
+    [cyan]saferank certify --candidate scores.parquet log.parquet --trained-until 2026-01-31[/cyan]
     """
     from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS
     from saferank.policy.policy import Policy
@@ -130,6 +152,8 @@ def certify(
     from saferank.verdict.ledger import ledger_path
 
     read: list[str | Path | None]
+    if model is None:
+        raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
     if candidate is not None:
         if log is not None or features is not None or logging_scores is not None:
             raise UsageError(
@@ -142,6 +166,8 @@ def certify(
             raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
         if split is not None or cutoff is not None or split_by is not None:
             raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
+        if trained_until is not None or trained_without_held_out:
+            raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
         read = [*(Path(model) / name for name in (MANIFEST, SCHEMA, WEIGHTS)), features, log]
     if looks is not None and not watch:
         raise UsageError("--looks is for --watch; give both, or neither.")
@@ -158,7 +184,8 @@ def certify(
         with status.status("Reading") as now:
             return load_inputs(
                 ranker, log, features, serve_as=serve_as, logging_scores=logging_scores, examination=examination,
-                part=part, progress=now.update, columns=parse_columns(column), layout=layout, on_bad_rows=on_bad_rows,
+                trained_until=trained_until, trained_without_held_out=trained_without_held_out, part=part,
+                progress=now.update, columns=parse_columns(column), layout=layout, on_bad_rows=on_bad_rows,
                 segment=segment, unit=unit, reward=reward, reward_most=reward_most,
                 split=requested_split(split, split_by), cutoff=cutoff,
             )  # fmt: skip
@@ -206,16 +233,19 @@ def _watch(
 
 def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -> None:
     """Print one screen: the verdict, its meaning, the numbers, the other bounds, the assumptions."""
+    from saferank.engine.bounds.registry import BOUNDS
     from saferank.verdict.certificate import confidence, meaning
 
     verdict = certificate.verdict.value
     if certificate.unchecked:
         warning = "This relies on a given examination curve that the log cannot confirm."
         console.print(Text(warning, style="bold yellow"))
-    if certificate.made_elsewhere:
-        warning = "This holds only if the ranker was made without the held-out part of this log."
-        remedy = "To be sure, train it on the log before some day, and hold out the rest: --split-by time."
-        console.print(Text(f"{warning} {remedy}", style="bold yellow"))
+    if certificate.independence == "stated":
+        warning = "This relies on your word that the ranker was made without the held-out part of this log."
+        console.print(Text(warning, style="bold yellow"))
+    elif certificate.independence == "trained-until":
+        warning = f"This relies on your word that the ranker was made from nothing after {certificate.trained_until}."
+        console.print(Text(warning, style="bold yellow"))
     console.print(Text.assemble((f" {verdict} ", COLOURS[verdict] + " reverse"), f"  {meaning(certificate)}\n"))
     unit = "clicks" if certificate.reward is None else certificate.reward
     share, low, high = (f"{value:+.1%}" for value in certificate.relative)
@@ -239,6 +269,9 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     console.print(table)
     console.print()
     console.print(_bounds_table(certificate))
+    if any(BOUNDS[row.name].any_time and not row.any_time for row in certificate.bounds):
+        when = "* At every look if its weights are fixed: with --logging-scores and --examination."
+        console.print(when, style="dim", highlight=False)
     console.print(_curves_table(certificate))
     if certificate.segments:
         console.print(_segments_table(certificate.segments, "By segment, if all are shown the same rankings"))
@@ -252,10 +285,13 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
 
 
 def _bounds_table(certificate: Certificate) -> Table:
+    from saferank.engine.bounds.registry import BOUNDS
+
     columns = ("bound", "lower", "upper", "holds")
     table = number_table("The same data under other bounds", columns, left=["bound", "holds"])
     for row in certificate.bounds:
-        holds = "at every look" if row.any_time else "at one look" if row.guarantee else "no guarantee"
+        star = "*" if BOUNDS[row.name].any_time else ""
+        holds = "at every look" if row.any_time else f"at one look{star}" if row.guarantee else "no guarantee"
         chosen = "bold" if row.name == certificate.bound else ""
         table.add_row(row.name, f"{row.lower:+.5f}", f"{row.upper:+.5f}", holds, style=chosen)
     return table

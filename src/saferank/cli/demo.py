@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from saferank.datasets.dataset import Dataset
 
 FRACTION = 0.1
-"""Share of the training queries whose labels the production ranker was trained on: the data set is small."""
+"""Share of the training queries whose labels the current ranker was trained on: the data set is small."""
 METHODS = {"exposure-ips": "IPS: trust the clicks", "exposure-crm": "CRM: price in the risk"}
 
 
@@ -29,10 +29,10 @@ def demo(
 ) -> None:
     """Learn from few clicks and from many, and ask whether to deploy.
 
-    A production ranker shows documents to simulated users who click. From the
+    The current ranker shows documents to simulated users who click. From the
     log two policies are learned: one by inverse propensity scoring (IPS), which
     corrects for what was shown where; one by counterfactual risk minimisation
-    (CRM), which also stays near the production ranker where the log is thin.
+    (CRM), which also stays near the current ranker where the log is thin.
     Every gradient is exact: no ranking is sampled in training.
 
     Then the complete path, once with little data and once with much: a log is
@@ -50,12 +50,12 @@ def demo(
     from saferank.report.figures import save_figure
 
     console, status = Console(), Console(stderr=True)
-    with status.status("Generating queries, documents and a production ranker (compiles on first use)"):
+    with status.status("Generating queries, documents and the current ranker (compiles on first use)"):
         dataset = load_dataset(f"synthetic:small@{seed}")
         world = make_world(prepare(dataset), seed=seed, fraction=FRACTION)
         production = evaluate(world.logging_scorer, world.test)[0]
     introduction = (
-        f"A production ranker, trained on few labels, answers {world.train.queries} queries with 5 of about "
+        f"The current ranker, trained on few labels, answers {world.train.queries} queries with 5 of about "
         f"{world.train.lengths.mean():.0f} documents each.\nUsers examine rank k with probability 1/k² and click "
         "what they find relevant.\n"
     )
@@ -73,7 +73,7 @@ def demo(
                 results[method, size] = evaluate(scorer, world.test)[0]
                 progress.advance(task)
     table = number_table("NDCG@5 on unseen queries", ("", *(f"{size:,} interactions" for size in sizes)), left=[""])
-    table.add_row("production ranker", *[f"{production:.3f}"] * len(sizes))
+    table.add_row("current ranker", *[f"{production:.3f}"] * len(sizes))
     for method, name in METHODS.items():
         table.add_row(name, *(_cell(results[method, size], production) for size in sizes))
     console.print(table)
@@ -109,7 +109,7 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
     table = number_table(title, columns, left=["log", "verdict"])
     sentences = []
     data, users = with_ids(dataset.train), PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
-    with status.status("Training a production ranker for users whose clicks depend more on relevance"):
+    with status.status("Training the current ranker for users whose clicks depend more on relevance"):
         world = make_world(prepare(dataset), seed=seed, fraction=FRACTION, click_model=users)
     live, settings = production_policy(world, data), FitSettings(training=TrainingSettings(seed=seed))
     console.print("Now with users whose clicks depend more on relevance: may the learned policy go live?\n")
@@ -142,5 +142,5 @@ def _cell(value: float, production: float) -> str:
 
 def _words(change: float) -> str:
     if abs(change) <= 0.005:
-        return "as good as the production ranker (within 0.005)"
+        return "as good as the current ranker (within 0.005)"
     return f"{'better' if change > 0 else 'worse'} by {abs(change):.3f}"

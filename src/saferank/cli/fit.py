@@ -170,7 +170,7 @@ def _missing(text: str) -> float | Literal["error"]:
 
 def _steps(steps: dict[str, Step]) -> Table:
     """Return the progress of training, one row per method; not every objective is an estimate of clicks."""
-    columns = ("method", "epochs or trees", "estimate", "risk", "bound", "logging policy")
+    columns = ("method", "epochs or trees", "estimate", "risk", "bound", "current ranker")
     table = number_table("Training", columns, left=["method"])
     for method, step in steps.items():
         epoch, bound = step.epoch, step.epoch.estimate - step.epoch.risk

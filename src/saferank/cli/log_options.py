@@ -72,7 +72,14 @@ LoggingScores = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="Column of F with the scores from which the rankings of LOG were sampled."),
 ]
-Part = Annotated[str, typer.Option(help="Split that the queries of LOG are from, if F is a data set.")]
+Part = Annotated[
+    str,
+    typer.Option(
+        metavar="SPLIT",
+        help="If F is a data set: its split that the queries of LOG are from (train, validation or test). Not a part "
+        "of LOG.",
+    ),
+]
 ServeAs = Annotated[
     Literal["deterministic", "sampled"],
     typer.Option(metavar="WAY", help="deterministic: ranked by score; sampled: drawn at random from the policy."),

@@ -22,6 +22,7 @@ from saferank.cli.rank import rank
 from saferank.cli.report import report
 from saferank.cli.reproduce import reproduce
 from saferank.cli.simulate import simulate
+from saferank.cli.split import split
 from saferank.engine.errors import SaferankError
 
 INTERRUPTED = 130
@@ -74,11 +75,12 @@ def saferank(
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
 
     [cyan]saferank aggregate[/cyan] counts a large log once for all of these, and
-    [cyan]saferank plan[/cyan] says how to make the next log decisive.
+    [cyan]saferank plan[/cyan] says how to make the next log decisive. Any other ranker can be
+    certified too: [cyan]saferank split[/cyan] writes what it may be trained on.
     """
 
 
-for command in (demo, data, simulate, aggregate, doctor, plan, fit, certify, report, rank, reproduce):
+for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certify, report, rank, reproduce):
     app.command()(command)
 
 

@@ -34,7 +34,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of F with the production ranker's scores, on any scale.",
+            help="Column of F with the current ranker's scores, on any scale.",
             show_default="minus the mean rank in LOG",
         ),
     ] = None,

@@ -24,7 +24,8 @@ def simulate(
     part: Annotated[
         str,
         typer.Option(
-            help="Whose queries: train, validation or test. Test queries without a relevant document are left out."
+            help="Split of DATA whose queries are issued: train, validation or test. Test queries without a relevant "
+            "document are left out."
         ),
     ] = "train",
     seed: Seed = 0,
@@ -49,7 +50,7 @@ def simulate(
     ] = 0.025,
     relevance_noise: Annotated[float, typer.Option(help="Click probability of an examined document of label 0.")] = 0.2,
     logging_fraction: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Share of the training queries that the logging policy learns from.")
+        float, typer.Option(min=0.0, max=1.0, help="Share of the training queries that the current ranker learns from.")
     ] = 0.03,
 ) -> None:
     """Make a click log: a ranker shows documents, simulated users click on some.
@@ -81,7 +82,7 @@ def simulate(
     if part not in dataset.splits:
         raise UsageError(f"no part is called '{part}'; there are {', '.join(dataset.splits)}.")
     _check_relevance(model, dataset)
-    with errors.status("Training the logging policy"):
+    with errors.status("Training the current ranker"):
         world = make_world(prepare(dataset), seed=seed, fraction=logging_fraction, click_model=model)
     with progress_bar(errors, percent=True) as progress:
         task = progress.add_task("interactions", total=total)

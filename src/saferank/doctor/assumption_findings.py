@@ -7,7 +7,9 @@ from datetime import datetime
 
 import numpy as np
 
+from saferank.doctor.drift import FEW_REPEATED
 from saferank.doctor.health import Finding, Health, blocking
+from saferank.doctor.hour_of_day import LEAST_SIZE
 
 FEW_REPEATS = 0.2
 """Share of what was shown in queries that a user issued twice, below which rankings by user cannot be found."""
@@ -23,6 +25,10 @@ MANY_GAPS = 0.05
 RANDOMISE = (
     "Swap neighbouring ranks at random now and then, or draw rankings from scores and keep their probabilities "
     "(`saferank rank`)."
+)
+HOUR_REMEDY = (
+    "Make the part of the day part of query_id (three hours, say), or draw rankings at random from scores that do not "
+    "depend on the hour, and give these (--logging-scores)."
 )
 RANDOMISE_WITHIN = "Draw rankings at random within the day, so that documents are seen at several ranks on one day."
 
@@ -175,6 +181,34 @@ def time_findings(health: Health) -> Iterator[Finding]:
     if not (demand.significant or ranker.significant) and len(health.periods) > 1:
         text = f"No change of demand or ranker was found over {len(health.periods)} {periods}."
         yield Finding("good", text, code="steady")
+    yield from _hour_findings(health)
+
+
+def _hour_findings(health: Health) -> Iterator[Finding]:
+    """Yield whether rankings follow the hour of the day, and demand with them."""
+    hours = health.hours
+    if hours is None:
+        if _periods(health) == "days":
+            text = "Whether rankings follow the hour of the day cannot be checked: the log does not tell hours apart."
+            remedy = "Log the time of each impression, not only the day; aggregate the log again."
+            yield Finding("caution", text, remedy, code="hour-unchecked")
+        return
+    if not hours.moves:
+        return
+    text = (
+        "Rankings follow the hour of the day: two interactions of a query agree on the document at a rank less often "
+        f"if they are of different hours, by {100 * hours.ranker.size:.1f} percentage points."
+    )
+    if hours.follows_demand:
+        if hours.demand.repeated < FEW_REPEATED:
+            text += " Whether demand does too is unknown, as documents do not return to a rank at other hours."
+        else:
+            text += " Demand changes with the hour too, so clicks show how good documents are at their hours only."
+        yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
+    else:
+        few = hours.ranker.size < LEAST_SIZE
+        text += " That is little." if few else " No change of demand with the hour was found."
+        yield Finding("caution", text, HOUR_REMEDY, code="ranker-by-hour")
 
 
 def _from(health: Health, boundary: int | None) -> str:

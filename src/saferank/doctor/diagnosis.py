@@ -13,6 +13,7 @@ from saferank.doctor.drift import FEW_REPEATED, demand_drift, personalised, rank
 from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
 from saferank.doctor.health import Health
+from saferank.doctor.hour_of_day import hour_of_day
 from saferank.doctor.log_arrays import (
     over_all_periods,
     period_counts,
@@ -91,6 +92,7 @@ def diagnose(
         periods=tuple(aggregated.periods),
         demand=demand,
         ranker=ranker,
+        hours=hour_of_day(sample, pairs, aggregated.cutoff),
         position_based=position_based(sample, compared, rng, by_period=demand.significant or within),
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from saferank.doctor.drift import Drift, Personalised
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
+from saferank.doctor.hour_of_day import HourOfDay
 from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.position_based import PositionBased
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
@@ -64,6 +65,8 @@ class Health:
     """First and last moment of each period; empty if the log has no timestamps."""
     demand: Drift
     ranker: Drift
+    hours: HourOfDay | None
+    """None if the log does not have the hour of the day, or is not longer than two days (periods are then hours)."""
     position_based: PositionBased
     personalised: Personalised
     suspicious: SuspiciousClicks

@@ -146,6 +146,8 @@ class SampledImpressions:
     """From 0."""
     click: Floats
     period: Integers
+    hour: Integers | None = None
+    """Hour of the day (UTC), -1 where there is none; None if there is none at all."""
     unit: Integers | None = None
     """Number of the user or session, if the log was aggregated with such units."""
 
@@ -171,6 +173,7 @@ def sampled_impressions(aggregated: AggregatedLog, places: Places) -> SampledImp
         return None
     impression, position = (rows[name].to_numpy().astype(np.int64) for name in ("impression", "position"))
     order = np.lexsort((position, impression))
+    hour = rows["hour"].fill_null(-1).to_numpy().astype(np.int64)
     starts = np.flatnonzero(np.diff(impression[order], prepend=-1))
     return SampledImpressions(
         offsets=np.append(starts, len(order)),
@@ -178,6 +181,7 @@ def sampled_impressions(aggregated: AggregatedLog, places: Places) -> SampledImp
         rank=position[order] - 1,
         click=rows["click"].to_numpy()[order].astype(np.float64),
         period=rows["period"].to_numpy()[order].astype(np.int64),
+        hour=None if rows["hour"].null_count == len(rows) else hour[order],
         unit=None if rows["unit"].null_count == len(rows) else codes(rows["unit"])[order],
     )
 

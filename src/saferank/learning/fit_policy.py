@@ -37,7 +37,7 @@ from saferank.policy.policy import Policy, ScorerKind
 from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
 
-LOGGING_POLICY = "logging policy"
+LOGGING_POLICY = "current ranker"
 USED_PARTS = ("train", "validation")
 NOTE = "These clicks chose the epoch: the bound is that of a policy fixed beforehand, and not a certificate."
 LIBRARIES = ("numpy", "numba", "torch", "lightgbm", "safetensors", "pyarrow")

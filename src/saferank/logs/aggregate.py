@@ -31,7 +31,7 @@ from saferank.logs.row_checks import (
     wrong_rows,
 )
 from saferank.logs.source import fetch, fetch_row, run_once
-from saferank.logs.split import HashSplit, Split, TimeSplit
+from saferank.logs.split import HashSplit, Split
 
 DEFAULT_CUTOFF = 10
 """Ranks that are counted if the log shows as many and no other cutoff is asked for."""
@@ -112,7 +112,7 @@ def _extent(log: ir.Table, cutoff: int | None, split: Split) -> _Extent:
         most |= {"begin": log["timestamp"].min(), "end": log["timestamp"].max()}
     wrong = wrong_rows(log)
     kinds = {kind: log.count(where=wrong[kind]) for kind in KINDS_AT_ONCE}
-    if dated and isinstance(split, TimeSplit):
+    if dated and split.timed:
         kinds["null timestamp"] = counted["undated"]
     found = fetch_row(log.aggregate(**counted, **most, **kinds))
     bad = tuple(kind for kind in kinds if found[kind])

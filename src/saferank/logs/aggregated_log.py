@@ -34,11 +34,14 @@ SCHEMAS = {
     "rankings": pa.schema(
         {"part": _TEXT, "query_id": _TEXT, "ranking": _TEXTS, "clicked": _TEXTS, "interactions": _COUNT}
     ),
-    "sample": pa.schema({**_WHERE, "unit": _TEXT, "impression": _COUNT, **_PLACE, "click": pa.int8()}),
+    "sample": pa.schema({**_WHERE, "hour": _NUMBER, "unit": _TEXT, "impression": _COUNT, **_PLACE, "click": pa.int8()}),
 }
 """Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click; `rewards`
 are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
-everywhere in a log without timestamps; `unit` is null unless the log was aggregated with one."""
+everywhere in a log without timestamps; `hour` is that of the day (UTC), null unless periods are days or longer; `unit`
+is null unless the log was aggregated with one."""
+ADDED_LATER = {"sample": "hour"}
+"""A column of a table that older folders lack; it is then null."""
 FILES = {name: f"{name}.parquet" for name in SCHEMAS} | {"shown_counts": "impressions.parquet"}
 
 
@@ -155,6 +158,9 @@ class AggregatedLog:
                 table = pq.read_table(file, partitioning=None)
             except (pa.ArrowInvalid, OSError) as error:
                 raise DataError(f"cannot be read ({error}); {FORMAT.again}.", file=file) from error
+            if (added := ADDED_LATER.get(name)) is not None and added not in table.schema.names:
+                place = schema.get_field_index(added)
+                table = table.add_column(place, schema.field(added), pa.nulls(len(table), schema.field(added).type))
             if table.schema.names != schema.names:
                 raise DataError(f"must have the columns {', '.join(schema.names)}; {FORMAT.again}.", file=file)
             tables[name] = table.cast(schema)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from saferank.engine.ragged import offsets_of, query_of_document
 from saferank.logs.aggregated_log import PARTS, SCHEMAS
 from saferank.logs.impression_checks import check_metrics, checked
-from saferank.logs.periods import Periods
-from saferank.logs.split import Split, TimeSplit, md5, threshold
+from saferank.logs.periods import DAY, Periods
+from saferank.logs.split import Split, md5, threshold
 
 POSITION_DIGITS = 6
 """Digits of the position that precedes each document of a ranking, to sort by."""
@@ -27,9 +27,10 @@ def interactions_of(
 ) -> ir.Table:
     """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
 
-    There is a `period` if `periods` are given, and a `segment`, a `unit` and `rewards` if the log has such a column;
-    `rewards` are in the order of `clicked`, and null without a click. `counted` is false if the impression shows
-    nothing within the cutoff. For `bad` and `suspect` see `impression_checks`. `last` is the log's largest position.
+    There is a `period` if `periods` are given, an `hour` of the day if these are days or longer, and a `segment`, a
+    `unit` and `rewards` if the log has such a column; `rewards` are in the order of `clicked`, null without a click.
+    `counted` is false if the impression shows nothing within the cutoff. For `bad` and `suspect` see
+    `impression_checks`. `last` is the largest position of the log.
     """
     within = log["click"] > 0
     metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
@@ -37,7 +38,7 @@ def interactions_of(
         within &= log["position"] <= cutoff
         metrics["counted"] = log["position"].min() <= cutoff
     metrics |= {name: log[name].min() for name in ("segment", "unit") if name in log.columns}
-    if isinstance(split, TimeSplit) or periods is not None:
+    if split.timed or periods is not None:
         metrics["first"] = log["timestamp"].min()
     document = log["document_id"].cast("string")
     metrics["clicked"] = document.collect(where=within)
@@ -47,13 +48,31 @@ def interactions_of(
     clicked = found["clicked"].sort()
     if engine == "duckdb":  # the others have an empty list for no click, not null
         clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
-    found = found.mutate(clicked=clicked)
-    if "unit" in found.columns:
-        found = found.mutate(unit=ibis.coalesce(found["unit"], _own_unit(found)))
-    found = found.mutate(part=split.part(found))
+    found = _with_part(found.mutate(clicked=clicked), split)
     if periods is not None:
         found = found.mutate(period=periods.number(found["first"]))
-    return found.select("impression_id", *_keys(found), *(["counted"] if last > cutoff else []), "bad", "suspect")
+        if periods.length >= DAY:
+            found = found.mutate(hour=periods.hour(found["first"]))
+    further = [name for name, there in (("hour", "hour" in found.columns), ("counted", last > cutoff)) if there]
+    return found.select("impression_id", *_keys(found), *further, "bad", "suspect")
+
+
+def part_of_impressions(log: ir.Table, split: Split) -> ir.Table:
+    """One row per impression: its `part`, the same as in `interactions_of`."""
+    metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
+    if "unit" in log.columns:
+        metrics["unit"] = log["unit"].min()
+    if split.timed:
+        metrics["first"] = log["timestamp"].min()
+    found = _with_part(log.group_by("impression_id").aggregate(**metrics), split)
+    return found.select("impression_id", "part")
+
+
+def _with_part(impressions: ir.Table, split: Split) -> ir.Table:
+    """Return the impressions with their part; one without a unit is a unit of its own."""
+    if "unit" in impressions.columns:
+        impressions = impressions.mutate(unit=ibis.coalesce(impressions["unit"], _own_unit(impressions)))
+    return impressions.mutate(part=split.part(impressions))
 
 
 def pattern_counts(interactions: ir.Table) -> ir.Table:
@@ -110,7 +129,7 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
         share = (SAMPLED + 6 * SAMPLED**0.5) / impressions  # six standard deviations more than wanted, to sort few
         drawn = drawn.mutate(digest=digest).filter(digest < threshold(min(share, 1.0)))
         drawn = drawn.order_by("digest").limit(SAMPLED)
-    kept = [name for name in ("part", "period", "unit") if name in drawn.columns]
+    kept = [name for name in ("part", "period", "hour", "unit") if name in drawn.columns]
     shown = log.filter(log["position"] <= cutoff)
     click, position = (shown["click"] > 0).cast("int8"), shown["position"].cast("int32")
     shown = shown.select("impression_id", "query_id", "document_id", position=position, click=click)

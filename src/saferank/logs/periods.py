@@ -37,6 +37,11 @@ class Periods:
         period = (value - self.begin * self.per_second) // (self.length * self.per_second)
         return ibis.coalesce(period.cast("int32"), 0)
 
+    def hour(self, moment: ir.Value) -> ir.IntegerValue:
+        """Return the hour of the day (UTC, 0 to 23) of each moment, null where there is none."""
+        value = moment.truncate("s").epoch_seconds() if moment.type().is_timestamp() else moment
+        return ((value // (HOUR * self.per_second)).cast("int64") % 24).cast("int32")
+
     def describe(self) -> list[list[Any]]:
         """Return the first and last moment of each period, within those of the log, as ISO text or numbers."""
         begins = [self.begin + place * self.length for place in range(1, self.count)]

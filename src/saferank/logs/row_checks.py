@@ -101,7 +101,7 @@ def _not_whole(value: ir.Value) -> ir.BooleanValue:
     return ibis.ifelse(wild, True, exact != exact.floor())  # engines round to whole numbers, and NaN is none
 
 
-def _usable(log: ir.Table) -> ir.Table:
+def usable(log: ir.Table) -> ir.Table:
     """Return the rows of something shown in some impression."""
     wrong = wrong_rows(log)
     return log.filter(~wrong["null impression_id"] & ~wrong["click on what was not shown"])
@@ -111,7 +111,7 @@ def offending_rows(kind: str, log: ir.Table) -> ir.Table:
     """Return the rows of a log that are bad in this way."""
     if kind in (wrong := wrong_rows(log)):
         return log.filter(wrong[kind])
-    log = _usable(log)
+    log = usable(log)
     if kind in ("null timestamp", "two queries"):
         bad = log["timestamp"].min().isnull() if kind == "null timestamp" else log["query_id"].nunique() > 1
         return log.semi_join(log.group_by("impression_id").having(bad).aggregate(), "impression_id")
@@ -146,7 +146,7 @@ def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
 
 def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
     """Return the log without the impressions, or single rows, that were found to be bad."""
-    kept = _usable(log)
+    kept = usable(log)
     whole = [offending_rows(bad.kind.name, log) for bad in found if not bad.kind.row_only]
     if whole:
         ids = pa.concat_tables([fetch(rows.select("impression_id").distinct()) for rows in whole])

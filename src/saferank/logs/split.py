@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, Self
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, ClassVar, Self
 
 import ibis
 import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.aggregated_log import PARTS
+from saferank.logs.periods import periods_of
 from saferank.logs.source import fetch_row
 
 DEFAULT_SHARES = (0.6, 0.2, 0.2)
@@ -37,6 +38,8 @@ class HashSplit:
     seed: int = 0
     by: str | None = None
     """Whose id is hashed: impression, query or unit. None: the unit in a log with units, else the impression."""
+    timed: ClassVar[bool] = False
+    """Whether every impression needs a time."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", _checked(self.shares))
@@ -55,9 +58,7 @@ class HashSplit:
 
     def part(self, impression: ir.Table) -> ir.IntegerValue:
         """Return the part, 0 to 2, of each row by its `impression_id`, `query` or `unit`."""
-        name = self.by if self.by in ("query", "unit") else "impression_id"
-        digest = md5(ibis.literal(f"{self.seed}:") + impression[name].cast("string"))
-        return _part(digest, [threshold(end) for end in _ends(self.shares)])
+        return _part(_digest(impression, self.by, self.seed), [threshold(end) for end in _ends(self.shares)])
 
     def describe(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
@@ -75,6 +76,7 @@ class TimeSplit:
 
     shares: tuple[float, ...] = DEFAULT_SHARES
     boundaries: tuple[Any, ...] | None = None
+    timed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", _checked(self.shares))
@@ -83,9 +85,7 @@ class TimeSplit:
 
     def fitted(self, log: ir.Table, source: str) -> Self:
         """Return the split with its boundaries, those of the log's quantiles if none were given."""
-        if "timestamp" not in log.columns:
-            remedy = "name it (--column timestamp=THEIRS) or split by hash."
-            raise DataError(f"a split by time needs a timestamp, and this log has none; {remedy}", file=source)
+        _check_timestamp(log, source, "or split by hash")
         boundaries = self.boundaries
         if boundaries is None:
             first = log.group_by("impression_id").aggregate(first=log["timestamp"].min())
@@ -107,7 +107,63 @@ class TimeSplit:
         return {"by": "time", "shares": list(self.shares), "boundaries": moments}
 
 
-Split = HashSplit | TimeSplit
+@dataclass(frozen=True)
+class UntilSplit:
+    """For a ranker that was trained until some moment: what the log has up to it is `train`, the rest is evaluated.
+
+    Later impressions belong to validation or certify by the MD5 digest of `seed:id`, as for `HashSplit`. An
+    impression's time is its earliest timestamp.
+    """
+
+    until: datetime | float
+    """A moment, or a number of the unit that the log's own timestamps have."""
+    shares: tuple[float, ...] = (0.2, 0.8)
+    """Of validation and certify among the later impressions."""
+    seed: int = 0
+    by: str | None = None
+    """Whose id is hashed: impression or unit. None: the unit in a log with units, else the impression."""
+    timed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        shares = tuple(float(share) for share in self.shares)
+        if len(shares) != 2 or not (min(shares) >= 0 and shares[1] > 0 and math.isclose(sum(shares), 1.0)):
+            raise UsageError(f"shares {shares} of validation and certify: something must be left to certify by.")
+        object.__setattr__(self, "shares", shares)
+
+    def fitted(self, log: ir.Table, source: str) -> Self:
+        """Return the split with the moment as a value of the log's kind of timestamp."""
+        _check_timestamp(log, source, "or say --trained-without-held-out if that is so")
+        kind, numeric = log["timestamp"].type(), not isinstance(self.until, datetime)
+        ends = fetch_row(log.aggregate(first=log["timestamp"].min(), last=log["timestamp"].max()))
+        until: Any = self.until
+        if numeric and kind.is_timestamp():
+            raise UsageError(f"trained until {self.until}: the log has dates; write one, such as 2026-01-31T12:00:00.")
+        if not numeric and kind.is_timestamp():
+            until = _moment(self.until, log["timestamp"])
+        elif not numeric and ends["last"] is not None:
+            until = self.until.timestamp() * periods_of(ends["first"], ends["last"]).per_second  # type: ignore[union-attr]
+            until = math.floor(until) if kind.is_integer() else until
+        if ends["last"] is None or _comparable(ends["last"]) <= _comparable(until):
+            raise DataError(
+                f"has nothing after {until}, until when the ranker was trained; give a log that goes on after it.",
+                file=source,
+                column="timestamp",
+            )
+        return replace(self, until=until, by=HashSplit(by=self.by).of_units("unit" in log.columns).by)
+
+    def part(self, impression: ir.Table) -> ir.IntegerValue:
+        """Return the part, 0 to 2, of each row by its `first` timestamp and its `impression_id` or `unit`."""
+        before = impression["first"] <= self.until
+        later = _digest(impression, self.by, self.seed) < threshold(self.shares[0])
+        return ibis.cases((before, 0), (later, 1), else_=2)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the manifest keeps."""
+        until = self.until.isoformat() if isinstance(self.until, datetime) else self.until
+        return {"by": "until", "until": until, "hashed": self.by, "seed": self.seed, "shares": list(self.shares)}
+
+
+Split = HashSplit | TimeSplit | UntilSplit
 
 
 def split_of(described: dict[str, Any]) -> Split:
@@ -116,6 +172,8 @@ def split_of(described: dict[str, Any]) -> Split:
         shares = tuple(described["shares"])
         if described["by"] == "time":
             return TimeSplit(shares, tuple(described["boundaries"]))
+        if described["by"] == "until":
+            return UntilSplit(parse_until(described["until"]), shares, int(described["seed"]), described["hashed"])
         by = "impression" if described["by"] == "hash" else described["by"]  # even of a log that has units now
         return HashSplit(shares, int(described["seed"]), by)
     except (KeyError, TypeError) as error:
@@ -144,6 +202,47 @@ def parse_split(text: str, *, by: str = "hash", seed: int = 0) -> Split:
     return TimeSplit(shares) if by == "time" else HashSplit(shares, seed, None if by == "hash" else by)
 
 
+def parse_until(moment: str | float | date) -> datetime | float:
+    """Return the moment until which a ranker was trained; without a time zone it is UTC, a date is the end of its day.
+
+    A number is in the unit of the log's own timestamps.
+
+    >>> parse_until("2026-01-31").isoformat()
+    '2026-01-31T23:59:59.999999+00:00'
+    """
+    try:
+        if isinstance(moment, str):
+            text = moment.strip()
+            try:
+                moment = float(text)
+            except ValueError:
+                only_date = len(text) <= len("2026-01-31")
+                moment = date.fromisoformat(text) if only_date else datetime.fromisoformat(text)
+        if isinstance(moment, (int, float)):
+            if not math.isfinite(moment):
+                raise ValueError
+            return moment
+        if not isinstance(moment, datetime):
+            moment = datetime.combine(moment, time.min) + timedelta(days=1, microseconds=-1)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        message = f"trained until {moment}: write a date or a time, such as 2026-01-31 or 2026-01-31T12:00:00+01:00."
+        raise UsageError(message) from error
+
+
+def until_split(moment: str | float | date, split: Split | None) -> UntilSplit:
+    """Return the split for a ranker trained until a moment; of `split`, validation and certify share what is later."""
+    until = parse_until(moment)
+    if split is None:
+        return UntilSplit(until)
+    if not isinstance(split, HashSplit) or split.by == "query":
+        raise UsageError("what came after a moment is split by impression or unit; leave --split-by out.")
+    _, *later = split.shares
+    if not sum(later):
+        raise UsageError("the split leaves nothing to certify by; give shares such as 60/20/20.")
+    return UntilSplit(until, tuple(share / sum(later) for share in later), split.seed, split.by)
+
+
 def _checked(shares: tuple[float, ...]) -> tuple[float, ...]:
     shares = tuple(float(share) for share in shares)
     if len(shares) != len(PARTS) or not all(share >= 0 for share in shares) or not math.isclose(sum(shares), 1.0):
@@ -154,6 +253,24 @@ def _checked(shares: tuple[float, ...]) -> tuple[float, ...]:
 def _ends(shares: tuple[float, ...]) -> list[float]:
     """Return where each part but the last ends, as a share of the whole."""
     return [min(math.fsum(shares[: place + 1]), 1.0) for place in range(len(shares) - 1)]
+
+
+def _check_timestamp(log: ir.Table, source: str, otherwise: str) -> None:
+    if "timestamp" not in log.columns:
+        remedy = f"name it (--column timestamp=THEIRS) {otherwise}."
+        message = f"a split by time needs a timestamp, and this log has none; {remedy}"
+        raise DataError(message, file=source, column="timestamp")
+
+
+def _digest(impression: ir.Table, by: str | None, seed: int) -> ir.StringValue:
+    """Return the hexadecimal digest of each row's `impression_id`, `query` or `unit`."""
+    name = by if by in ("query", "unit") else "impression_id"
+    return md5(ibis.literal(f"{seed}:") + impression[name].cast("string"))
+
+
+def _comparable(moment: Any) -> Any:
+    """Return a moment without a time zone as one in UTC."""
+    return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) and moment.tzinfo is None else moment
 
 
 def threshold(share: float) -> str:

@@ -1,4 +1,4 @@
-"""From a log and the production ranker's scores to a plan."""
+"""From a log and the current ranker's scores to a plan."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_plan(
 
     Args:
         data: The candidates.
-        scores: The production ranker's, one per candidate; without them, minus the mean rank in the log.
+        scores: The current ranker's, one per candidate; without them, minus the mean rank in the log.
         examination: One number per rank; without it, estimated from the log.
         delta: As for `certify`.
         most_cost: Share of the clicks that may be lost while logging.

@@ -82,7 +82,7 @@ class Traffic:
 def needed_interactions(
     exposure: Floats | None, traffic: Traffic, shortfall: float, delta: float
 ) -> tuple[float, float]:
-    """Return how many interactions certify, with chance POWER, that a policy beats the production ranker; and the clip.
+    """Return how many interactions certify, with chance POWER, that a policy beats the current ranker; and the clip.
 
         X = sum_d (min(rho(d) / rho_log(d), W) - 1) c(d),    N = (z_(1 - delta) + z_0.8)^2 Var X / (E X - shortfall)^2
 

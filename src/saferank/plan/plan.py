@@ -189,6 +189,8 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
             f"A gain of {gain:.0%}: as far as the log shows, no ranking of these candidates reaches it."
             for gain in plan.unreachable
         ),
+        "Counted in clicks, each interaction by itself: a verdict by users (--unit) or rewards (--reward) may need far "
+        "more.",
         "Rankings that never vary leave the examination curve unchecked and are not recommended. Swaps show nothing "
         f"from below rank {plan.cutoff}: they certify only policies that bring in little from there.",
     )

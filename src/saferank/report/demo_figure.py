@@ -9,7 +9,7 @@ from saferank.report.figures import METHOD_LINES
 
 
 def demo_figure(production: float, results: dict[tuple[str, int], float]) -> alt.LayerChart:
-    """NDCG@5 of each (method, interactions), compared with the production ranker."""
+    """NDCG@5 of each (method, interactions), compared with the current ranker."""
     sizes = {size: f"{size:,} interactions" for _, size in results}
     rows = [
         {"method": METHOD_LINES[method].name, "log": sizes[size], "ndcg": value, "change": f"{value - production:+.3f}"}
@@ -33,6 +33,6 @@ def demo_figure(production: float, results: dict[tuple[str, int], float]) -> alt
     line = alt.Chart(inline([{"ndcg": production}])).encode(y=alt.Y("ndcg:Q", scale=scale))
     rule = line.mark_rule(color=INK_ON_WHITE, strokeDash=[5, 4])
     name = line.mark_text(align="left", dx=4, dy=-8, fontSize=13, color=INK_ON_WHITE).encode(
-        x=alt.value(0), text=alt.value("production ranker")
+        x=alt.value(0), text=alt.value("current ranker")
     )
     return on_white(alt.LayerChart(layer=[stems, rule, points, labels, name], width=560, height=320))

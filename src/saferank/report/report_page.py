@@ -26,8 +26,9 @@ BROKEN_BY = {
     "count too much, and documents moved up from there look better than they are.",
     KNOWN: "rules or filters that change the ranking after the scores; scores of another version of the ranker.",
     STABLE: "a ranker that moves documents up on the day on which they are wanted. With timestamps this is checked.",
-    UNSEEN: "a ranker trained on all clicks of this log: it then looks better than it is. Hold out by time instead.",
-    WITHIN: "a ranker that follows demand from hour to hour.",
+    UNSEEN: "a ranker trained on all clicks of this log: it then looks better than it is. Train it on what `saferank "
+    "split` writes.",
+    WITHIN: "a ranker that follows demand within a day. Whether it does so with the hour of the day is checked.",
     NORMAL: "a few clicks with very large weights: then far more interactions are needed than it seems.",
     THEOREM_1: "rankings in which documents appear and disappear together: there the constant is too small.",
 }
@@ -57,6 +58,7 @@ def report_page(report: Report) -> str:
             "meaning": meaning(certificate),
             "sure": confidence(certificate.spent),
             "guarantee": bound is None or bound.guarantee,
+            "any_time": [name for name, one in BOUNDS.items() if one.any_time],
             "broken_by": BROKEN_BY,
             "certificate_json": asdict(certificate) | {"verdict": certificate.verdict.value},
         }

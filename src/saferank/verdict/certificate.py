@@ -138,6 +138,10 @@ class Certificate:
     standard_error: Number = math.nan
     drift_allowance: float = 0.0
     """Clicks per interaction that the bounds allow for drift of demand that the log cannot exclude."""
+    independence: str | None = None
+    """Of a ranker made elsewhere, why it is independent of the held-out part: `trained-until`, it saw nothing after the
+    moment in `trained_until`, and only later interactions are evaluated; or `stated` by its maker. None for a model."""
+    trained_until: str | None = None
     needed: Needed | None = None
     """If the verdict is MORE DATA, and the estimate is not within the noise."""
     unit: str | None = None
@@ -167,11 +171,6 @@ class Certificate:
     def needed_interactions(self) -> int | None:
         """How many held-out interactions would probably decide, if that can be said: the middle of `needed`."""
         return None if self.needed is None else round(math.sqrt(self.needed.fewest * self.needed.most))
-
-    @property
-    def made_elsewhere(self) -> bool:
-        """Whether the ranker was handed in as scores, so that nobody here knows what it was learned from."""
-        return "candidate" in self.inputs.get("model", {})
 
     @property
     def unchecked(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ def certify(
     serve_as: ServeAs = "deterministic",
     examination: str | NDArray[np.float64] | None = None,
     logging_scores: str | NDArray[np.float32] | None = None,
+    trained_until: str | float | date | None = None,
+    trained_without_held_out: bool = False,
     ledger: str | Path | None = None,
     **log_options: Any,
 ) -> Certificate:
@@ -43,6 +46,7 @@ def certify(
 
         certificate = saferank.certify("model", "log.parquet", features="features.parquet")
         certificate.verdict, certificate.lower, certificate.upper
+        saferank.certify("scores.parquet", "log.parquet", trained_until="2026-01-31")
 
     Args:
         ranker: A `Policy` or the folder of one; or the scores of a ranker made elsewhere, as a table with the columns
@@ -56,6 +60,11 @@ def certify(
         logging_scores: The scores of the Plackett-Luce policy that drew the log's rankings, if they are known: the
             name of a column of the features, or one value per row of the ranker's pairs. By default the column that
             the model was fitted with; `"none"` for none.
+        trained_until: Of a ranker made elsewhere: the moment after which it saw nothing of this log, as a `datetime`
+            or text (UTC without a time zone; a date is the end of its day). Only later interactions are evaluated.
+        trained_without_held_out: Of a ranker made elsewhere, if it is so: it never saw the held-out part of this log,
+            because it was made from other data or by rules, or trained on what `saferank split` wrote. One of the two
+            is needed for scores made elsewhere; neither can be given for a model.
         ledger: The file that records looks at this log: each further look at the same held-out part costs a share of
             delta. Beside the log by default; an `AggregatedLog` has none unless it is named.
         log_options: How the log is read, as for `load_log`: `columns`, `layout`, `unit`, `reward`, ...
@@ -67,8 +76,9 @@ def certify(
         Refused: If no guarantee can be given from this log; its `code` says which check failed.
     """
     inputs = load_inputs(
-        ranker, log, features, serve_as=serve_as, examination=examination, logging_scores=logging_scores, **log_options
-    )
+        ranker, log, features, serve_as=serve_as, examination=examination, logging_scores=logging_scores,
+        trained_until=trained_until, trained_without_held_out=trained_without_held_out, **log_options,
+    )  # fmt: skip
     if ledger is None and not isinstance(log, AggregatedLog):
         ledger = ledger_path(str(log))
     return take_look(inputs, settings, None if ledger is None else Path(ledger))

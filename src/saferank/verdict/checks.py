@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.errors import DataError
+from saferank.engine.errors import DataError, UsageError
 from saferank.verdict.held_out import HeldOut
+from saferank.verdict.ledger import seconds_of
 
 MOST_WITHOUT_FEATURES = 0.05
 """Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
@@ -19,6 +21,8 @@ MOST_UNRANKED = 0.5
 """Share of the interactions whose queries the new ranker does not rank: more is a broken join, or says little."""
 OTHER_RANKER = 6.0
 """Standard deviations by which what is shown may differ from what the known logging policy shows."""
+SAME_MOMENT = 1e-3
+"""Seconds by which two moments may differ, as text or as numbers, and be the same."""
 LEAST_EXPECTED = 1.0
 """Cells with a smaller variance of their count are left out of the normal approximation."""
 
@@ -58,6 +62,37 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
             f"the model was trained on this log split as {_words(trained.get('split'))}, but here it is split as "
             f"{_words(log.get('split'))}, so that training and held-out impressions overlap; split it as for training.",
             code="other-split",
+            file=log.get("source"),
+        )
+
+
+def check_stated(*, until: bool, without_held_out: bool) -> None:
+    """Raise unless it is said, in exactly one way, why scores made elsewhere are independent of the held-out part."""
+    if until and without_held_out:
+        raise UsageError("--trained-until and --trained-without-held-out are two ways to say it; give one of them.")
+    if not (until or without_held_out):
+        raise Refused(
+            "scores do not show what the ranker was trained on, and on the data that it was trained on, a worse ranker "
+            "can look better. Say why this one is independent of the held-out part of the log: (1) --trained-until "
+            "TIME, if it saw nothing after TIME; only later interactions are then evaluated; (2) train it on what "
+            "`saferank split LOG --out TRAIN.parquet` writes, and say --trained-without-held-out; (3) say "
+            "--trained-without-held-out if it was made from other data or by rules, and never saw this log.",
+            code="training-unknown",
+        )
+
+
+def check_later(log: dict[str, Any], until: datetime | float) -> None:
+    """Raise if an aggregated log evaluates anything up to the moment until which the ranker was trained."""
+    split, trained = log.get("split") or {}, seconds_of(until)
+    at_most = split.get("until")
+    evaluated = (split.get("boundaries") or [None])[0] if at_most is None else at_most
+    begins = None if evaluated is None else seconds_of(evaluated)
+    if begins is None or trained is None or begins <= trained - (0.0 if at_most is None else SAME_MOMENT):
+        found = f"split by {split.get('by')}" if begins is None else f"evaluated from {evaluated} on"
+        raise Refused(
+            f"is {found}, and the ranker was trained until {until}, so that it may have seen the held-out part; give "
+            "the log itself, or one that was aggregated with --split-by time and evaluates later interactions only.",
+            code="trained-on-certify",
             file=log.get("source"),
         )
 

@@ -58,8 +58,8 @@ class Comparison:
     """Logging exposure is raised to this at least."""
     most_reward: float = 1.0
     """Of a click."""
-    drift: PossibleDrift | None = None
-    """What to allow for, if the ranker changed and periods are not separated."""
+    drifts: tuple[PossibleDrift, ...] = ()
+    """What to allow for, if the ranker changed and periods are not separated, or if it follows the hour of the day."""
 
     def exposure(self, examination: Floats) -> Floats:
         """rho(d) of each cell."""
@@ -157,11 +157,13 @@ class Comparison:
 
         The documents that drift may be those whose exposure varies, so the variations are averaged by squares.
         """
-        if self.drift is None:
+        if not self.drifts:
             return 0.0
         earned = np.where(self._ranked, self.ratio(examination, most_weight), 0.0) * self.part.rewards
-        squares = float(earned @ np.square(self.drift.variation[self.part.pair]))
-        moved = self.drift.at_most * math.sqrt(float(earned.sum()) * squares)
+        moved = 0.0
+        for drift in self.drifts:
+            squares = max(float(earned @ drift.variation[self.part.pair]), 0.0)
+            moved += drift.at_most * math.sqrt(float(earned.sum()) * squares)
         return moved / max(self.part.patterns.total_interactions, 1)
 
     def _total(self, examination: Floats) -> Floats:

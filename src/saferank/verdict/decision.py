@@ -23,16 +23,17 @@ from saferank.verdict.inputs import VerdictInputs
 from saferank.verdict.judge import DEFAULT_WEIGHT, Judge, prepare_judge
 from saferank.verdict.log_doubts import LogDoubts, log_doubts
 from saferank.verdict.needed import needed_to_decide
-from saferank.verdict.possible_drift import possible_drift
+from saferank.verdict.possible_drift import possible_drift, possible_drift_by_hour
 
 Floats = NDArray[np.float64]
 LEARNING_PARTS = ("train", "validation")
 EXAMINATION = "the examination of the ranks is as estimated from the log, within its confidence set"
 GIVEN = "the examination of the ranks is as it was given, within the range stated"
-KNOWN = "the logging policy is Plackett-Luce with the scores given"
+KNOWN = "the current ranker draws rankings with Plackett-Luce from the scores given"
 STABLE = "the relevance of a document did not change while the ranker changed"
 WITHIN = "the relevance of a document did not change within a period"
-UNSEEN = "the ranker was made without the held-out part of the log"
+UNSEEN = "the ranker was made without the held-out part of the log, as its maker states"
+UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
 FEW_CLICKS = 50.0
 """Effective clicks below which a verdict rests on very little."""
 
@@ -96,6 +97,8 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     if ranker.complete:
         check_features(missing["clicks"], missing["exposure"], source=log.source)
 
+    until = inputs.trained_until
+    independence = "trained-until" if until is not None else "stated" if ranker.made_elsewhere else None
     delta = settings.delta * settings.spent
     lower, worst = judge.lower(delta)
     upper = judge.upper(delta)
@@ -132,6 +135,8 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
         most_weight=limit,
         standard_error=differences.standard_error,
         drift_allowance=test.allowance(curves.curve, limit),
+        independence=independence,
+        trained_until=until,
         needed=needed_to_decide(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
         unit="query" if by_query(log) else log.manifest.get("unit"),
         reward=(log.manifest.get("reward") or {}).get("column"),
@@ -140,7 +145,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
             *BOUNDS[settings.bound].assumptions,
             GIVEN if curves.kind == UNCHECKED else EXAMINATION,
             KNOWN if known else WITHIN if by_period else STABLE,
-            *([UNSEEN] if "candidate" in ranker.description else []),
+            *([] if independence is None else [UNSEEN if until is None else UNTIL.format(until)]),
         ),
         warnings=tuple(_warnings(judge, worth, missing, complete=ranker.complete)),
         inputs={"model": ranker.description, "log": log.manifest},
@@ -172,7 +177,7 @@ def _best_judge(
 
     If the ranker never changed, or is known, all interactions of a query are taken together. If it changed, they are
     separated by the stretches of time in which it did not; or, where no drift of demand was found, taken together
-    with an allowance for what may have been missed.
+    with an allowance for what may have been missed. There is a further allowance if it follows the hour of the day.
     """
     log, pairs = rankers.log, rankers.pairs
     any_time = BOUNDS[settings.bound].any_time
@@ -193,10 +198,14 @@ def _best_judge(
         if test.part.patterns.total_interactions == 0:
             message = "the part 'certify' of the log has no interaction; log more, or choose another split."
             raise DataError(message, file=log.source)
+        drifts = []
         if allow:
             whole, part = (held_out(log, parts, pairs, strata=doubts.stretches) for parts in (PARTS, ("certify",)))
-            drift = possible_drift(whole, part, curves.curve, pairs.documents)
-            validation, test = replace(validation, drift=drift), replace(test, drift=drift)
+            drifts.append(possible_drift(whole, part, curves.curve, pairs.documents))
+        if doubts.by_hour:
+            drifts.append(possible_drift_by_hour(log, pairs, curves.curve))
+        validation, test = (replace(one, drifts=tuple(drifts)) for one in (validation, test))
+        for drift in drifts:
             curves = curves.with_powers(drift.at_most)
         delta = settings.delta * settings.spent
         found = prepare_judge(validation, test, curves, settings.bound, delta, most_weight=limit)
@@ -229,7 +238,10 @@ def _missing(test: Comparison, rankers: Rankers, curve: Floats) -> dict[str, flo
 
 def _covers(log: AggregatedLog) -> str:
     period = log.manifest.get("period")
-    when = "" if period is None else f", in the time of the log ({str(period[0])[:16]} to {str(period[1])[:16]})"
+    when = ""
+    if period is not None:
+        begin = (log.manifest.get("split") or {}).get("until", period[0])
+        when = f", in the time of the log ({str(begin)[:16]} to {str(period[1])[:16]})"
     which = "the queries of the log, as often as they were issued in the held-out part"
     if by_query(log):
         which = "queries like those of the log, new ones included"
@@ -240,11 +252,14 @@ def _warnings(judge: Judge, worth: float, missing: dict[str, float], *, complete
     found = []
     if judge.curves.kind == UNCHECKED:
         found.append("the examination curve was given and trusted: this log cannot check it.")
-    if (drift := judge.comparison.drift) is not None:
+    for drift in judge.comparison.drifts:
+        changed, when = "changed while the log was written", "over time"
+        if drift.by_hour:
+            changed, when = "follows the hour of the day", "with the hour"
         found.append(
-            "the ranker changed while the log was written. No drift of demand was found; the bounds allow for what the "
-            f"log cannot exclude (relevance that varies by up to {drift.at_most:.0%} over time). Rankings drawn at "
-            "random within the day would need no allowance."
+            f"the ranker {changed}. No drift of demand was found; the bounds allow for what the log cannot exclude "
+            f"(relevance that varies by up to {drift.at_most:.0%} {when}). Rankings drawn at random "
+            f"{'from the same scores all day' if drift.by_hour else 'within the day'} would need no allowance."
         )
     if not BOUNDS[judge.bound].guarantee:
         found.append(f"the bound '{judge.bound}' promises nothing for a given number of interactions.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,13 +17,13 @@ from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, take_column, with_ids
 from saferank.features.reader import Missing
-from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.aggregated_log import AggregatedLog, is_aggregated
 from saferank.logs.load_log import load_log
-from saferank.logs.split import split_of
+from saferank.logs.split import parse_until, split_of, until_split
 from saferank.policy.model_folder import is_model
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs
-from saferank.verdict.checks import check_untouched
+from saferank.verdict.checks import check_later, check_stated, check_untouched
 from saferank.verdict.new_ranker import NewRanker, ranker_of_policy, ranker_of_table, read_ranker
 
 Ranker: TypeAlias = NewRanker | Policy | str | Path | pa.Table | Mapping[str, Any]
@@ -41,6 +42,9 @@ class VerdictInputs:
     """Of the Plackett-Luce policy that made the log, one per row of `ranker.data`, if they are known."""
     policy: Policy | None = None
     """The model, if it is one of ours."""
+    trained_until: str | None = None
+    """Of a ranker made elsewhere: the moment after which it saw nothing of the log. If None, its maker states that it
+    was made without the held-out part."""
 
 
 def load_inputs(
@@ -51,6 +55,8 @@ def load_inputs(
     serve_as: ServeAs = "deterministic",
     examination: str | NDArray[np.float64] | None = None,
     logging_scores: str | NDArray[np.float32] | None = None,
+    trained_until: str | float | date | None = None,
+    trained_without_held_out: bool = False,
     part: str = "train",
     progress: Callable[[str], object] | None = None,
     **log_options: Any,
@@ -62,6 +68,12 @@ def load_inputs(
     tell = progress or (lambda _: None)
     if isinstance(ranker, (str, Path)) and is_model(Path(ranker)):
         ranker = Policy.load(ranker)
+    stated = trained_until is not None or trained_without_held_out
+    if isinstance(ranker, Policy) and stated:
+        raise UsageError("a model knows what it was trained on; --trained-until and the like are for other rankers.")
+    if not isinstance(ranker, Policy) and (stated or not isinstance(ranker, NewRanker) or ranker.made_elsewhere):
+        check_stated(until=trained_until is not None, without_held_out=trained_without_held_out)
+    until = None if trained_until is None else parse_until(trained_until)
     policy, given = None, examination
     scores: NDArray[np.float32] | str | None = logging_scores
     if isinstance(ranker, Policy):
@@ -82,12 +94,18 @@ def load_inputs(
     if isinstance(scores, str):
         raise UsageError("logging scores are named as a column of a model's features; here, give their values.")
     tell("Reading the log")
+    counted = isinstance(log, AggregatedLog) or is_aggregated(log)
+    if until is not None and not counted:
+        log_options["split"] = until_split(until, log_options.get("split"))
     aggregated = log if isinstance(log, AggregatedLog) else read_log(log, policy, **log_options)
+    if until is not None and counted:
+        check_later(aggregated.manifest, until)
     if policy is not None:
         check_untouched(policy.manifest, aggregated.manifest)
     if isinstance(given, str):
         given = parse_examination(given, aggregated.cutoff)
-    return VerdictInputs(new, aggregated, given, scores, policy)
+    moment = until.isoformat(timespec="seconds") if isinstance(until, datetime) else until
+    return VerdictInputs(new, aggregated, given, scores, policy, None if moment is None else str(moment))
 
 
 def read_log(log: str | Path, policy: Policy | None = None, **log_options: Any) -> AggregatedLog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,18 +120,23 @@ def ledger_path(source: str) -> Path:
 def seconds_of(moment: Any) -> float | None:
     """Return a moment of a manifest in seconds since the epoch: ISO text, or a number of s, ms, µs or ns; else None."""
     try:
-        parsed = datetime.fromisoformat(str(moment))
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-    except ValueError:
-        pass
-    try:
-        number = float(moment)
+        number = float(moment)  # before ISO text: as that, 1612110512345 is a moment of the year 1612
     except (TypeError, ValueError):
+        return _seconds_of_text(str(moment))
+    if math.isnan(number):
         return None
     for least, unit in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)):
         if abs(number) > least:
             return number / unit
     return number
+
+
+def _seconds_of_text(text: str) -> float | None:
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
 def _overlaps(look: Look, manifest: dict[str, Any]) -> bool:

@@ -21,6 +21,8 @@ REPLICATES = 20
 """Of doctor's bootstrap, whose intervals the verdict does not use."""
 ELSEWHERE = ("examination", "ranker-follows-demand")
 """Prefixes of the codes of findings that the verdict checks by itself: see `curves_for`."""
+BY_HOUR = ("ranker-follows-hour", "ranker-by-hour", "hour-unchecked")
+"""Codes of findings that do not matter if the logging policy is known."""
 NOT_DOUBTS = ("effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features")
 """Codes of findings about what can be learned, which a verdict does not depend on."""
 
@@ -33,6 +35,8 @@ class LogDoubts:
     stretches: NDArray[np.int64] | None = None
     """Period -> number of the stretch of time that it belongs to, in each of which the ranker was the same; None if it
     never changed, or is known."""
+    by_hour: bool = False
+    """Whether rankings depend on the hour of the day, so that the bounds have to allow for demand that does too."""
     may_drift: bool = False
     """Whether demand seems to have changed too: then clicks of different stretches must not be compared."""
 
@@ -45,19 +49,21 @@ def log_doubts(log: AggregatedLog, *, known: bool, random_per_unit: bool = False
     """
     health = diagnose(log, em=False, replicates=REPLICATES)
     doubts = []
+    ignored = {"personalised" if random_per_unit else "", *(BY_HOUR if known else ())}
     for finding in health.findings:
-        if finding.code.startswith(ELSEWHERE) or (finding.code == "personalised" and random_per_unit):
+        if finding.code.startswith(ELSEWHERE) or finding.code in ignored:
             continue
         if finding.blocks:
             raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)
         if finding.level != "good" and finding.code not in NOT_DOUBTS:
             doubts.append(Doubt(finding.code, finding.text, finding.remedy))
+    by_hour = not known and health.hours is not None and health.hours.moves
     if known or not health.ranker.significant:
-        return LogDoubts(tuple(doubts))
+        return LogDoubts(tuple(doubts), by_hour=by_hour)
     pairs = shown_pairs(log)
     stretches = steady_stretches(period_counts(log, pairs, Places(pairs)))
     may_drift = health.demand.z > MAY_DRIFT or health.within_periods
-    return LogDoubts(tuple(doubts), stretches, may_drift)
+    return LogDoubts(tuple(doubts), stretches, by_hour, may_drift)
 
 
 def steady_stretches(counts: PeriodCounts) -> NDArray[np.int64]:

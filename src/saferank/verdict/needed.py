@@ -48,7 +48,10 @@ def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
     first, last = (seconds_of(moment) for moment in period)
     if first is None or last is None:
         return None
+    split = log.manifest.get("split") or {}
+    if split.get("by") == "until":
+        first = max(first, seconds_of(split["until"]) or first)
     seconds = last - first
-    if (log.manifest.get("split") or {}).get("by") == "time":
-        seconds *= float(log.manifest["split"]["shares"][-1])
+    if split.get("by") == "time":
+        seconds *= float(split["shares"][-1])
     return interactions / (seconds / 86400.0) if seconds > 0 else None

@@ -50,6 +50,11 @@ class NewRanker:
             raise DataError(f"{len(self.scores)} scores for {self.data.documents} documents.", file=self.data.source)
 
     @property
+    def made_elsewhere(self) -> bool:
+        """Whether it was handed in as scores, so that nobody here knows what it was learned from."""
+        return "candidate" in self.description
+
+    @property
     def identity(self) -> str:
         """A hash of what it shows for which query: two rankers with the same one are the same."""
         digest = hashlib.sha256(np.ascontiguousarray(self.data.offsets).tobytes())

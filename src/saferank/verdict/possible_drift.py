@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.drift import excess_pairs
+from saferank.doctor.hour_of_day import buckets, hour_counts
+from saferank.doctor.log_arrays import sampled_impressions
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog, Places
 from saferank.verdict.held_out import HeldOut
 
 Floats = NDArray[np.float64]
@@ -23,15 +27,17 @@ class PossibleDrift:
     Clicks on d are counted over all periods. If its relevance R_t varies, and the ranker shows d more in the periods
     in which it is wanted, relevance is overestimated by
 
-        Cov_t(R_t, x_t) / mean x   <=   mean R * at_most * variation(d)      (Cauchy-Schwarz)
+        Cov_t(R_t, x_t) / mean x   <=   mean R * at_most * sqrt(variation(d))      (Cauchy-Schwarz)
 
-    with x_t the exposure of d in period t.
+    with x_t the exposure of d in period t, or in bucket t of the hours of the day.
     """
 
     at_most: float
     """Standard deviation of relevance over periods, relative to its mean, that cannot be excluded."""
     variation: Floats
-    """Of each pair: standard deviation of its exposure over periods, relative to its mean."""
+    """Of each pair: variance of its exposure over periods, relative to its squared mean. An unbiased estimate may be
+    negative for a single pair."""
+    by_hour: bool = False
 
 
 def possible_drift(log: HeldOut, part: HeldOut, examination: Floats, pairs: int) -> PossibleDrift:
@@ -42,11 +48,45 @@ def possible_drift(log: HeldOut, part: HeldOut, examination: Floats, pairs: int)
     """
     cell, rank = np.nonzero(log.shown)
     place = np.unique(log.pair[cell] * log.shown.shape[1] + rank, return_inverse=True)[1]
-    excess, expected = excess_pairs(place, log.shown[cell, rank], log.clicked[cell, rank])
-    at_most = 1.0
-    if expected > 0.0:
-        at_most = min(math.sqrt(max(excess, 0.0) + Z * math.sqrt(2.0 / expected)), 1.0)
+    at_most = _at_most(place, log.shown[cell, rank], log.clicked[cell, rank])
     return PossibleDrift(at_most, _variation(part, examination, pairs))
+
+
+def possible_drift_by_hour(log: AggregatedLog, pairs: RankingData, examination: Floats) -> PossibleDrift:
+    """Return what to allow for if rankings depend on the hour of the day: the same by buckets of hours, on the sample.
+
+    Squared exposures, in a bucket and in all, are estimated without bias, from pairs of interactions. A document that
+    no two sampled interactions show varies as the others do.
+    """
+    sample = sampled_impressions(log, Places(pairs))
+    counts = hour_counts(sample, pairs, log.cutoff)
+    if sample is None or sample.hour is None or counts is None:
+        raise ValueError("the sample does not have the hour of the day.")
+    place = counts.document * counts.ranks + counts.rank
+    at_most = _at_most(np.unique(place, return_inverse=True)[1], counts.shown, counts.clicked)
+    # interactions per (query, bucket): of each impression, its first row
+    first = sample.offsets[:-1][sample.hour[sample.offsets[:-1]] >= 0]
+    asked = pairs.query_of_document[sample.document[first]] * counts.periods + buckets(sample.hour[first])
+    issued = np.bincount(asked, minlength=pairs.queries * counts.periods).reshape(pairs.queries, counts.periods)
+    cell = counts.document * counts.periods + counts.period
+    weight = examination[counts.rank]
+    once, twice = (
+        np.bincount(cell, counts.shown * weight**power, pairs.documents * counts.periods).reshape(pairs.documents, -1)
+        for power in (1, 2)
+    )
+    n = np.where(issued > 1, issued, 0)[pairs.query_of_document]
+    once, twice = np.where(n > 0, once, 0.0), np.where(n > 0, twice, 0.0)
+    in_bucket = np.divide(once**2 - twice, n - 1.0, out=np.zeros(once.shape), where=n > 0).sum(axis=1)
+    in_bucket *= n.sum(axis=1) - 1.0
+    in_all = np.square(once.sum(axis=1)) - twice.sum(axis=1)
+    others = float(in_bucket.sum() / in_all.sum()) if in_all.sum() > 0 else 2.0
+    variation = np.divide(in_bucket, in_all, out=np.full(pairs.documents, others), where=in_all > 0) - 1.0
+    return PossibleDrift(at_most, variation, by_hour=True)
+
+
+def _at_most(cell: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64]) -> float:
+    excess, expected = excess_pairs(cell, shown, clicked)
+    return min(math.sqrt(max(excess, 0.0) + Z * math.sqrt(2.0 / expected)), 1.0) if expected > 0.0 else 1.0
 
 
 def _variation(part: HeldOut, examination: Floats, pairs: int) -> Floats:
@@ -57,4 +97,4 @@ def _variation(part: HeldOut, examination: Floats, pairs: int) -> Floats:
     total = np.zeros(pairs)
     total[part.pair] = issued[part.query[part.stratum]]
     square = np.divide(total * second, np.square(first), out=np.ones(pairs), where=first > 0) - 1.0
-    return np.sqrt(np.maximum(square, 0.0))
+    return np.maximum(square, 0.0)
