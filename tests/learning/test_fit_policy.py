@@ -19,21 +19,22 @@ from saferank.learning.fit_policy import Step, fit_policy, logged_parts
 from saferank.learning.learn import learn
 from saferank.learning.methods import FROM_COUNTS, METHODS
 from saferank.learning.settings import FitSettings
+from saferank.learning.start import logging_model
 from saferank.learning.training_loop import FitResult
-from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.policy import Policy
 from tests.learning.aggregated import aggregated_log
 from tests.learning.problem import EXAMINATION, parameters
 from tests.learning.small_log import DATA, LOG, LOGS, NAMES, PART, QUICK
 
-CRM = FitSettings(scorer="linear", training=QUICK)
+CRM = FitSettings(method="exposure-crm", scorer="linear", training=QUICK)
 EVER_SHOWN = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
 
 
 def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:
     fitted = fit_policy(LOG, DATA, EXAMINATION, CRM)
-    scorer = ScorerKind("linear").make(4, seed=4)
     parts = logged_parts(DATA.log1p().scaled_per_query(), LOGS["train"], LOGS["validation"], EXAMINATION)
-    result = learn(scorer, METHODS["exposure-crm"], *parts, training=QUICK)
+    scorer = logging_model("linear", *parts, seed=4)
+    result = learn(scorer, METHODS["exposure-crm"], *parts, training=QUICK, keep_start=True)
     policy = fitted.policy
     assert parameters(policy.scorer) == parameters(scorer)
     assert policy.schema == FeatureSchema(NAMES)
@@ -83,13 +84,16 @@ def test_baselines_are_learned_after_the_method_and_change_nothing() -> None:
     fitted = fit_policy(LOG, DATA, EXAMINATION, with_them, progress=steps.append)
     alone = fit_policy(LOG, DATA, EXAMINATION, CRM)
     assert parameters(fitted.policy.scorer) == parameters(alone.policy.scorer)
-    assert [row.name for row in fitted.comparison] == ["logging policy", *FROM_COUNTS]
-    assert fitted.comparison[3] == alone.comparison[1]
-    assert list(dict.fromkeys(step.method for step in steps)) == ["exposure-crm", "naive", "exposure-ips"]
+    by_gradient = [name for name in FROM_COUNTS if METHODS[name].objective is not None]
+    assert [row.name for row in fitted.comparison] == ["logging policy", *by_gradient]
+    rows = {row.name: row for row in fitted.comparison}
+    assert rows["exposure-crm"] == alone.comparison[1]
+    others = [name for name in by_gradient if name != "exposure-crm"]
+    assert list(dict.fromkeys(step.method for step in steps)) == ["exposure-crm", *others]
     assert [step.epoch.epoch for step in steps if step.method == "naive"] == [1, 2, 3, 4]
     assert {step.click_rate for step in steps} == {LOGS["train"].clicks.sum() / 6_000}
     naive = fit_policy(LOG, DATA, EXAMINATION, replace(CRM, method="naive"))
-    assert naive.comparison[1] == fitted.comparison[1]
+    assert naive.comparison[1] == rows["naive"]
 
 
 def test_known_logging_scores_are_used() -> None:
