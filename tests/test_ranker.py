@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +32,8 @@ from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import learn
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
+from saferank.learning.start import logging_model
 from saferank.logs.load_log import load_log
-from saferank.policy.scorers import make_scorer
 from saferank.policy.serve import serve
 from saferank.ranker import SafeRanker
 from saferank.verdict.certificate import Certificate
@@ -46,7 +47,7 @@ from tests.shops import World, feature_table, make_shop, noisy
 
 CLICKS = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.1)
 INTERACTIONS = 60_000
-QUICKLY = TrainingSettings(epochs=8, learning_rate=1e-3)
+LINEAR_CRM: Any = {"method": "exposure-crm", "scorer": "linear"}
 
 
 @dataclass(frozen=True)
@@ -98,18 +99,19 @@ def counted(log: Path, data: RankingData) -> dict[str, LogStatistics]:
     return {part: LogStatistics(data.offsets, *tables) for part, tables in counts.items()}
 
 
-def test_from_log_to_ranking(written: Written, tmp_path: Path) -> None:
+def test_from_log_to_ranking(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is the one fitted on the simulator's counts, and on labels better than the logging policy."""
+    monkeypatch.setattr("saferank.learning.start.MOST_QUERIES", 100)
     world = small_world()
-    ranker = SafeRanker(examination="inverse-rank:2", seed=5, training=QUICKLY).fit(written.log, written.features)
+    ranker = SafeRanker(examination="inverse-rank:2", seed=5).fit(written.log, written.features)
 
     parts = counted(written.log, world.train)
     whole = parts["train"].merge(parts["validation"]).merge(parts["certify"])
     for name in ("interactions", "shown", "clicked"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(written.simulated, name))
-    scorer = make_scorer("mlp", world.train.features.shape[1], seed=5)
     logged = logged_parts(world.train, parts["train"], parts["validation"], CLICKS.examination)
-    learn(scorer, METHODS["exposure-crm"], *logged, training=replace(QUICKLY, seed=5))
+    scorer = logging_model("gbdt", *logged, seed=5)
+    learn(scorer, METHODS["auto"], *logged, training=TrainingSettings(seed=5))
     assert parameters(ranker.policy.scorer) == parameters(scorer)
 
     test = synthetic_dataset("small").test.with_relevant_document()
@@ -124,7 +126,7 @@ def test_from_log_to_ranking(written: Written, tmp_path: Path) -> None:
 
 
 def fit(**options: object) -> SafeRanker:
-    chosen = {"scorer": "linear", "examination": EXAMINATION, "training": QUICK, "seed": 4, **options}
+    chosen = {**LINEAR_CRM, "examination": EXAMINATION, "training": QUICK, "seed": 4, **options}
     return SafeRanker(**chosen).fit(LOG, DATA)  # type: ignore[arg-type]
 
 
@@ -191,7 +193,7 @@ def test_loading_restores_what_is_known_of_log_and_features(tmp_path: Path) -> N
         feature_names=(*"abcd", "production"),
     )
     chosen = {"examination": EXAMINATION, "logging_scores": "production", "missing": 0.5, "log1p": False}
-    ranker = SafeRanker(scorer="linear", scaling="none", training=QUICK, **chosen)  # type: ignore[arg-type]
+    ranker = SafeRanker(**LINEAR_CRM, scaling="none", training=QUICK, **chosen)  # type: ignore[arg-type]
     ranker.fit(LOG, wider).save(tmp_path / "model")
     loaded = SafeRanker.load(tmp_path / "model")
     assert loaded.logging_scores == "production"
@@ -206,7 +208,7 @@ def test_loading_restores_what_is_known_of_log_and_features(tmp_path: Path) -> N
 def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
     scores = PART.logging_scores.astype(np.float32)
     wider = replace(DATA, features=np.column_stack([DATA.features, scores]), feature_names=(*"abcd", "production"))
-    ranker = SafeRanker(scorer="linear", examination=EXAMINATION, training=QUICK, logging_scores="production")
+    ranker = SafeRanker(**LINEAR_CRM, examination=EXAMINATION, training=QUICK, logging_scores="production")
     ranker.fit(LOG, wider)
     assert ranker.policy.schema.names == ("a", "b", "c", "d")
     _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
@@ -218,11 +220,11 @@ def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
 
 def test_examination_is_estimated_from_the_parts_that_are_learned_from(tmp_path: Path) -> None:
     many = aggregated_log(DATA, {part: make_log(part, 300_000) for part in ("train", "validation")})
-    ranker = SafeRanker(scorer="linear", training=QUICK).fit(many, DATA)
+    ranker = SafeRanker(**LINEAR_CRM, training=QUICK).fit(many, DATA)
     np.testing.assert_allclose(ranker.policy.examination, EXAMINATION, rtol=0.1)
     assert ranker.policy.manifest["inputs"]["examination"] == "estimated by harvesting"
     few = aggregated_log(DATA, {part: make_log(part, 60) for part in ("train", "validation")})
-    doubtful = SafeRanker(scorer="linear", training=QUICK).fit(few, DATA)
+    doubtful = SafeRanker(**LINEAR_CRM, training=QUICK).fit(few, DATA)
     assert doubtful.warnings
     doubtful.save(tmp_path / "model")
     loaded = SafeRanker.load(tmp_path / "model")
@@ -343,7 +345,7 @@ def test_certify_is_what_the_command_does(
     data = shop.features(rng, columns=2)
     table = feature_table(replace(data, feature_names=("a", "b"))).append_column("old", pa.array(world.logging.flat))
     pq.write_table(holed_features(table if known else table.drop_columns("old")), "features.parquet")
-    ranker = SafeRanker(scorer="linear", missing=0.0, cutoff=3, training=QUICK, logging_scores="old" if known else None)
+    ranker = SafeRanker(**LINEAR_CRM, missing=0.0, cutoff=3, training=QUICK, logging_scores="old" if known else None)
     ranker.fit("log.parquet", "features.parquet").save("model")
 
     call = ["certify", "model", "log.parquet", "--features", "features.parquet", "--ledger", "command.json"]
@@ -365,7 +367,7 @@ def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:
     pq.write_table(drawn.table(), tmp_path / "log.parquet")
     data = shop.features(rng, columns=2)
     rankers = [
-        SafeRanker(scorer="linear", cutoff=3, training=QUICK, seed=seed).fit(tmp_path / "log.parquet", data)
+        SafeRanker(**LINEAR_CRM, cutoff=3, training=QUICK, seed=seed).fit(tmp_path / "log.parquet", data)
         for seed in range(2)
     ]
     spent = [ranker.certify(tmp_path / "log.parquet", data, details=False).spent for ranker in (*rankers, rankers[0])]
@@ -384,7 +386,7 @@ def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -
     shop = make_shop(rng, queries=20, documents=6, cutoff=3)
     log = World(shop, noisy(shop, rng)).draw(6_000, rng).aggregated(rng)
     data = shop.features(rng, columns=2)
-    ranker = SafeRanker(scorer="linear", training=QUICK).fit(log, data)
+    ranker = SafeRanker(**LINEAR_CRM, training=QUICK).fit(log, data)
     ranker.save(tmp_path / "model")
     looks = [
         one.certify(log, data, ledger=tmp_path / "looks.json", details=False).look
