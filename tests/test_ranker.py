@@ -24,6 +24,7 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import with_ids
 from saferank.features.reader import read_features
+from saferank.features.schema import FeatureSchema
 from saferank.lab.paper_methods import evaluate
 from saferank.lab.raw_log import write_raw_log
 from saferank.lab.simulate import simulate
@@ -34,6 +35,7 @@ from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
 from saferank.learning.start import logging_model
 from saferank.logs.load_log import load_log
+from saferank.policy.scorers.trees import Trees
 from saferank.policy.serve import serve
 from saferank.ranker import SafeRanker
 from saferank.verdict.certificate import Certificate
@@ -358,6 +360,67 @@ def test_certify_is_what_the_command_does(
         for name in ("verdict", "improvement", "lower", "upper", "interactions", "spent", "look", "needed", "bounds"):
             assert getattr(found, name) == getattr(command, name), name
     assert not Path("log.parquet.ledger.json").exists()
+
+
+def test_trees_correct_the_scores_in_a_column_and_then_need_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In every command, and from Python; the column is added to the trees as it is."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    shop = make_shop(rng, queries=30, documents=6, cutoff=3)
+    world = World(shop, noisy(shop, rng))
+    pq.write_table(world.draw(12_000, rng).table(), "log.parquet")
+    plain = feature_table(replace(shop.features(rng, columns=2), feature_names=("a", "b")))
+    old = world.logging.flat
+    table = plain.append_column("old", pa.array(old))
+    pq.write_table(table, "features.parquet")
+    pq.write_table(plain, "without.parquet")
+    pq.write_table(table.set_column(4, "old", pa.array(old + np.float32(1.5))), "higher.parquet")
+    call = ["fit", "log.parquet", "--features", "features.parquet", "--out", "model", "--logging-scores", "old"]
+    ran = run_here([*call, "--cutoff", "3", "--no-compare"], monkeypatch, capsys)
+    assert ran.exit_code == 0, ran.err
+    ranker = SafeRanker(cutoff=3, logging_scores="old").fit("log.parquet", "features.parquet")
+    loaded = SafeRanker.load("model")
+    assert (loaded.policy.schema.names, loaded.policy.schema.base) == (("a", "b"), "old")
+    assert parameters(loaded.policy.scorer) == parameters(ranker.policy.scorer)
+
+    scores = ranker.predict(table)
+    trees = ranker.policy.scorer
+    assert isinstance(trees, Trees)
+    assert trees.forest.trees > 0
+    prepared = FeatureSchema(("a", "b")).prepare(
+        replace(shop.data(np.column_stack([plain["a"], plain["b"]])), feature_names=("a", "b"))
+    )
+    np.testing.assert_allclose(scores, old + trees.forest.scores(prepared.features), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ranker.predict(pq.read_table("higher.parquet")), scores + 1.5, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(loaded.predict(table), scores)
+    np.testing.assert_array_equal(ranker.rank(table).rank, serve(scores, shop.data().offsets, np.ones(3)).rank)
+    for use in (ranker.predict, ranker.rank):
+        with pytest.raises(DataError) as raised:
+            use(plain)
+        assert raised.value.column == "old"
+
+    ran = run_here(["rank", "model", "features.parquet", "--out", "ranked.parquet"], monkeypatch, capsys)
+    assert ran.exit_code == 0, ran.err
+    np.testing.assert_array_equal(pq.read_table("ranked.parquet")["score"].to_numpy(), scores)
+    ran = run_here(["rank", "model", "without.parquet", "--out", "no.parquet"], monkeypatch, capsys)
+    assert ran.exit_code == 1
+    assert "'old'" in ran.err
+
+    judge = ["certify", "model", "log.parquet", "--ledger", "command.json", "--features"]
+    ran = run_here([*judge, "features.parquet"], monkeypatch, capsys)
+    assert ran.exit_code in (0, 3, 4), ran.err
+    command = Certificate.read("certificate.json")
+    assert command.logging_exposure == "known"
+    found = ranker.certify("log.parquet", "features.parquet", ledger="python.json", details=False)
+    assert (found.verdict, found.improvement, found.lower) == (command.verdict, command.improvement, command.lower)
+    ran = run_here([*judge, "without.parquet"], monkeypatch, capsys)
+    assert ran.exit_code == 1
+    assert "'old'" in ran.err
+    with pytest.raises(DataError) as raised:
+        ranker.certify("log.parquet", "without.parquet", ledger="python.json")
+    assert raised.value.column == "old"
 
 
 def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:

@@ -79,7 +79,9 @@ def test_the_validation_value_is_never_below_that_of_the_start(seed: int) -> Non
 
 
 @pytest.mark.parametrize("sign", [-1.0, 0.0])
-def test_the_start_is_kept_bit_for_bit_where_no_tree_helps(train: Part, sign: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_start_is_kept_bit_for_bit_where_no_tree_helps(
+    train: Part, sign: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Learned is the opposite of what is judged by, or nothing at all."""
     monkeypatch.setattr(boosting, "PATIENCE", 3)
     objective = train.objective("skyline")

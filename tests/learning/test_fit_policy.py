@@ -11,6 +11,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.engine.objectives.risk import Risk
+from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.schema import FeatureSchema
@@ -21,7 +22,8 @@ from saferank.learning.methods import FROM_COUNTS, METHODS
 from saferank.learning.settings import FitSettings
 from saferank.learning.start import logging_model
 from saferank.learning.training_loop import FitResult
-from saferank.policy.policy import Policy
+from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.scorers.trees import Trees
 from tests.learning.aggregated import aggregated_log
 from tests.learning.problem import EXAMINATION, parameters
 from tests.learning.small_log import DATA, LOG, LOGS, NAMES, PART, QUICK
@@ -109,6 +111,59 @@ def test_a_start_is_where_training_begins() -> None:
     none = replace(CRM, training=replace(QUICK, epochs=0))
     assert parameters(fit_policy(LOG, DATA, EXAMINATION, none, start=first).policy.scorer) == parameters(first.scorer)
     assert parameters(fit_policy(LOG, DATA, EXAMINATION, none).policy.scorer) != parameters(first.scorer)
+
+
+WIDER = replace(
+    DATA,
+    features=np.column_stack([DATA.features, PART.logging_scores]).astype(np.float32),
+    feature_names=(*NAMES, "production"),
+)
+AUTO = FitSettings(training=QUICK)
+
+
+def test_trees_begin_with_the_column_of_the_logging_scores() -> None:
+    fitted = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores="production")
+    policy = fitted.policy
+    assert (policy.schema.names, policy.schema.base) == (NAMES, "production")
+    assert isinstance(policy.scorer, Trees)
+    prepared = policy.schema.prepare(WIDER)
+    parts = logged_parts(prepared, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), prepared.features[:, -1])
+    scorer = Trees(5, "column")
+    result = learn(scorer, METHODS["auto"], *parts, training=QUICK)
+    assert parameters(policy.scorer) == parameters(scorer)
+    assert policy.kind == ScorerKind("gbdt", scorer.settings)
+    manifest = policy.manifest
+    assert [one["name"] for one in manifest["training"]["path"]] == [one.name for one in result.path]
+    assert result.chosen is not None
+    assert manifest["training"]["chosen"]["gain"] == result.chosen.gain
+    shown = exposure(result.held_out_scores, DATA.offsets, EXAMINATION).astype(np.float64)
+    assert fitted.comparison[1] == compare("auto", shown, parts[1], EVER_SHOWN)
+
+
+def test_a_start_that_corrects_a_column_keeps_it() -> None:
+    """The trees of the first policy are those that the second begins with, on the same column."""
+    first = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores="production").policy
+    scores = first.scores(WIDER)
+    second = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores=scores, start=first).policy
+    assert second.schema == first.schema
+    assert isinstance(first.scorer, Trees)
+    assert isinstance(second.scorer, Trees)
+    assert second.scorer.start_kind == "column"
+    kept = len(first.scorer.forest.value)
+    np.testing.assert_array_equal(second.scorer.forest.value[:kept], first.scorer.forest.value)
+    with pytest.raises(DataError) as raised:
+        fit_policy(LOG, DATA, EXAMINATION, AUTO, logging_scores=scores, start=first)
+    assert raised.value.column == "production"
+
+
+def test_without_known_scores_trees_begin_with_a_model_of_the_logging_policy() -> None:
+    fitted = fit_policy(LOG, DATA, EXAMINATION, AUTO).policy
+    assert fitted.schema.base is None
+    assert isinstance(fitted.scorer, Trees)
+    parts = logged_parts(DATA.log1p().scaled_per_query(), LOGS["train"], LOGS["validation"], EXAMINATION)
+    scorer = logging_model("gbdt", *parts, seed=4)
+    learn(scorer, METHODS["auto"], *parts, training=QUICK)
+    assert parameters(fitted.scorer) == parameters(scorer)
 
 
 def test_shown_documents_without_features() -> None:

@@ -21,7 +21,9 @@ LOGS, SIZE = 10_000, 60
 ONE_SIDED = 1.645
 
 
-def draw(scores: NDArray[np.float32], examination: NDArray[np.float64], size: int, keep: int, seed: int) -> LogStatistics:
+def draw(
+    scores: NDArray[np.float32], examination: NDArray[np.float64], size: int, keep: int, seed: int
+) -> LogStatistics:
     rng = np.random.default_rng(seed)
     return simulate(scores, OFFSETS, RELEVANCE, examination, size, rng, keep_rankings=keep)
 

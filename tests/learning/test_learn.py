@@ -161,11 +161,11 @@ def test_trees_are_boosted_on_the_clipped_objective(part: Part) -> None:
 # Correction or gain bound: what `auto` chooses
 
 
-def in_a_shop(*, sampled: bool, interactions: int) -> tuple[LoggedPart, LoggedPart, Trees]:
+def in_a_shop(interactions: int, *, sampled: bool, scale: float = 1.0) -> tuple[LoggedPart, LoggedPart, Trees]:
     """A log of a ranker that draws its rankings, or shows the same one again and again."""
     rng = np.random.default_rng(3)
     shop = make_shop(rng, queries=60, documents=8, cutoff=3)
-    world = World(shop, noisy(shop, rng, sampled=sampled))
+    world = World(shop, noisy(shop, rng, sampled=sampled, scale=scale))
     log = world.draw(interactions, rng).aggregated(rng)
     data = shop.features(rng)
     logs = [log.statistics(part, data) for part in ("train", "validation")]
@@ -176,7 +176,7 @@ def in_a_shop(*, sampled: bool, interactions: int) -> tuple[LoggedPart, LoggedPa
 
 
 def test_auto_falls_back_to_the_gain_bound_where_rankings_do_not_vary() -> None:
-    train, validation, scorer = in_a_shop(sampled=False, interactions=20_000)
+    train, validation, scorer = in_a_shop(8_000, sampled=False, scale=4.0)
     assert np.mean(train.logging_exposure > 0) == pytest.approx(3 / 8)  # the same three documents, always
     expected, by_correction = deepcopy(scorer), deepcopy(scorer)
     correction = correct(by_correction, find_evidence(by_correction, train, validation))
@@ -192,7 +192,7 @@ def test_auto_falls_back_to_the_gain_bound_where_rankings_do_not_vary() -> None:
 
 
 def test_auto_corrects_where_rankings_vary() -> None:
-    train, validation, scorer = in_a_shop(sampled=True, interactions=20_000)
+    train, validation, scorer = in_a_shop(8_000, sampled=True)
     expected = deepcopy(scorer)
     result = learn(scorer, METHODS["auto"], train, validation)
     assert result.chosen is not None
@@ -203,7 +203,7 @@ def test_auto_corrects_where_rankings_vary() -> None:
 
 
 def test_correction_takes_the_largest_gain() -> None:
-    train, validation, scorer = in_a_shop(sampled=False, interactions=20_000)
+    train, validation, scorer = in_a_shop(8_000, sampled=False, scale=4.0)
     result = learn(scorer, METHODS["correction"], train, validation)
     assert result.chosen == max(result.path, key=lambda one: one.gain)
 
@@ -211,7 +211,7 @@ def test_correction_takes_the_largest_gain() -> None:
 def test_auto_keeps_a_correction_that_is_worth_more_than_the_gain_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """However unlikely its proof."""
     monkeypatch.setattr("saferank.learning.learn.LIKELY", 2.0)
-    train, validation, scorer = in_a_shop(sampled=True, interactions=20_000)
+    train, validation, scorer = in_a_shop(8_000, sampled=True)
     expected = deepcopy(scorer)
     result = learn(scorer, METHODS["auto"], train, validation)
     correct(expected, find_evidence(expected, train, validation))

@@ -119,7 +119,7 @@ class FeatureSchema:
         return out
 
     def _refuse(self, data: RankingData, row: int, column: int, value: float) -> NoReturn:
-        remedy = FILL if math.isnan(value) else "must be finite"
+        remedy = "must be finite" if math.isinf(value) else FILL if column < len(self.names) else "fill it in"
         if data.query_ids is not None and data.document_ids is not None:  # in a stream, ids say more than the row
             ids = f"query {data.query_ids[data.query_of_document[row]]}, document {data.document_ids[row]}"
             raise DataError(f"{ids}: got {value}; {remedy}.", file=data.source, column=self.columns[column])
