@@ -129,7 +129,7 @@ def test_from_log_to_ranking(written: Written, tmp_path: Path, monkeypatch: pyte
 
 def fit(**options: object) -> SafeRanker:
     chosen = {**LINEAR_CRM, "examination": EXAMINATION, "training": QUICK, "seed": 4, **options}
-    return SafeRanker(**chosen).fit(LOG, DATA)  # type: ignore[arg-type]
+    return SafeRanker(**chosen).fit(LOG, DATA)
 
 
 def test_predict_and_rank_take_raw_features() -> None:

@@ -89,7 +89,7 @@ def test_within_queries_is_less_the_weighted_mean() -> None:
 
 
 def test_how_much_of_a_slope_is_kept() -> None:
-    assert LEAST_EVIDENCE == pytest.approx(2.6**2)
+    assert pytest.approx(2.6**2) == LEAST_EVIDENCE
     assert Slopes(0.5, 0.1, 2.0, 0.5).correction == pytest.approx((2.0 / 0.5) * (1 - 2.6**2 / 4.0**2))
     assert Slopes(0.02, 0.1, 2.0, 0.5).correction == pytest.approx((2.0 / 0.1) * (1 - 2.6**2 / 4.0**2))
     assert Slopes(0.5, 0.1, 1.3, 0.5001).correction == 0.0
@@ -143,7 +143,7 @@ def test_relevance_has_the_level_of_the_clicks_and_stays_a_probability(evidence:
     clicks = click_evidence(evidence.samples[0].log, EXAMINATION)
     for query in range(5):
         rows = slice(part.data.offsets[query], part.data.offsets[query + 1])
-        if 0.01 < found[rows].min() and found[rows].max() < 0.99:  # nothing was clipped
+        if found[rows].min() > 0.01 and found[rows].max() < 0.99:  # nothing was clipped
             level = np.average(clicks.relevance[rows], weights=clicks.weight[rows])
             assert np.average(found[rows], weights=clicks.weight[rows]) == pytest.approx(level)
 
@@ -169,6 +169,7 @@ def test_with_a_clear_signal_the_policy_earns_more(
     added = share * evidence.model.forest.scores(data.features)
     np.testing.assert_allclose(score(scorer, data.features), evidence.starts[0] + added, rtol=1e-4, atol=1e-4)
     expected = evidence.starts[0] + share * evidence.held_out[0]
+    assert result.held_out_scores is not None
     np.testing.assert_allclose(result.held_out_scores, expected, rtol=1e-5, atol=1e-5)
 
 

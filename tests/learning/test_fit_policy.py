@@ -136,6 +136,7 @@ def test_trees_begin_with_the_column_of_the_logging_scores() -> None:
     assert [one["name"] for one in manifest["training"]["path"]] == [one.name for one in result.path]
     assert result.chosen is not None
     assert manifest["training"]["chosen"]["gain"] == result.chosen.gain
+    assert result.held_out_scores is not None
     shown = exposure(result.held_out_scores, DATA.offsets, EXAMINATION).astype(np.float64)
     assert fitted.comparison[1] == compare("auto", shown, parts[1], EVER_SHOWN)
 

@@ -14,8 +14,8 @@ from saferank.engine.objectives.objective import Objective
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
 from saferank.engine.types.log_statistics import LogStatistics
-from saferank.lab.simulate import simulate
 from saferank.features.schema import FeatureSchema
+from saferank.lab.simulate import simulate
 from saferank.learning.boosting import boost
 from saferank.learning.correction import correct, find_evidence
 from saferank.learning.fit_policy import logged_parts

@@ -12,13 +12,13 @@ from saferank.engine.plackett_luce import exposure
 from saferank.engine.propensity.logging_exposure import known_logging_exposure
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.simulate import simulate
-from saferank.learning import start
+from saferank.learning import start, training_loop
 from saferank.learning.fit_policy import logged_parts
 from saferank.learning.methods import LoggedPart
 from saferank.learning.start import logging_model
 from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
-from tests.learning.problem import EXAMINATION, Part, make_part, only_first_queries, parameters
+from tests.learning.problem import EXAMINATION, Part, only_first_queries, parameters
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_it_shows_documents_as_the_logging_policy_does(kind: str, known: bool, t
 
 def test_trees_take_what_a_linear_model_cannot(train: Part) -> None:
     """A policy that prefers documents with a feature near 0: no weighted sum of features says so."""
-    near = replace(train, logging_scores=2.0 * (np.abs(train.data.features[:, 0]) < 0.7))
+    near = replace(train, logging_scores=np.where(np.abs(train.data.features[:, 0]) < 0.7, 2.0, 0.0))
     parts = logged(near, known=False, interactions=20_000)
     truth = known_logging_exposure(near.logging_scores, near.data.offsets, EXAMINATION)
     errors = {
@@ -73,7 +73,7 @@ def test_few_queries_are_chosen_from_many_and_only_those_that_were_issued(
 ) -> None:
     monkeypatch.setattr(start, "MOST_QUERIES", 12)
     seen: list[RankingData] = []
-    fit = start.fit
+    fit = training_loop.fit
 
     def told(scorer: torch.nn.Module, data: RankingData, *rest: Any, **more: Any) -> Any:
         seen.extend([data, more["validation"][0]])
