@@ -11,6 +11,7 @@ from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.lab.simulate import simulate
 from saferank.learning.correction import (
     LEAST_EVIDENCE,
+    STEPS,
     Evidence,
     Slopes,
     correct,
@@ -165,7 +166,7 @@ def test_with_a_clear_signal_the_policy_earns_more(
     assert step.chance > 0.5
     truth = utility(scorer) - utility(start())
     assert step.gain == pytest.approx(truth, rel=0.25)
-    share = float(step.name.split(",")[1].split()[0]) * evidence.slopes.correction
+    share = STEPS[result.path.index(step)] * evidence.slopes.correction
     added = share * evidence.model.forest.scores(data.features)
     np.testing.assert_allclose(score(scorer, data.features), evidence.starts[0] + added, rtol=1e-4, atol=1e-4)
     expected = evidence.starts[0] + share * evidence.held_out[0]
@@ -186,15 +187,17 @@ def test_the_step_is_that_of_the_largest_worth_or_gain(evidence: Evidence) -> No
     assert by_gain.chosen.worth < by_worth.chosen.worth
 
 
-def test_without_a_foreseen_gain_nothing_is_added(evidence: Evidence) -> None:
-    """The start is so good that every step away loses: what R-hat adds points the wrong way."""
+def test_without_a_foreseen_gain_nothing_is_added(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be added is the opposite of what users like, and is foreseen to lose at every step."""
+    monkeypatch.setattr(Evidence, "relevance", evidence.relevance)
     wrong = replace(evidence, held_out=[-values for values in evidence.held_out])
-    against = replace(wrong, slopes=replace(wrong.slopes, start_slope=0.0))
     scorer = start()
-    result = correct(scorer, replace(against, held_out=wrong.held_out, slopes=Slopes(0.0, 1.0, 1.0, 0.1)))
+    result = correct(scorer, wrong)
     assert result.path
-    if max(one.gain for one in result.path) <= 0:
-        assert (result.chosen, result.best_epoch, scorer.forest.trees) == (None, 0, 0)
+    assert max(one.gain for one in result.path) < 0
+    assert (result.chosen, result.best_epoch, scorer.forest.trees) == (None, 0, 0)
+    assert result.held_out_scores is not None
+    np.testing.assert_array_equal(result.held_out_scores, evidence.starts[0])
 
 
 def test_clicks_that_say_nothing_leave_the_scorer_as_it_is() -> None:
