@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import with_ids
 from saferank.features.reader import read_features
+from saferank.features.schema import FeatureSchema
 from saferank.lab.paper_methods import evaluate
 from saferank.lab.raw_log import write_raw_log
 from saferank.lab.simulate import simulate
@@ -31,8 +33,9 @@ from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import learn
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
+from saferank.learning.start import logging_model
 from saferank.logs.load_log import load_log
-from saferank.policy.scorers import make_scorer
+from saferank.policy.scorers.trees import Trees
 from saferank.policy.serve import serve
 from saferank.ranker import SafeRanker
 from saferank.verdict.certificate import Certificate
@@ -46,7 +49,7 @@ from tests.shops import World, feature_table, make_shop, noisy
 
 CLICKS = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.1)
 INTERACTIONS = 60_000
-QUICKLY = TrainingSettings(epochs=8, learning_rate=1e-3)
+LINEAR_CRM: Any = {"method": "exposure-crm", "scorer": "linear"}
 
 
 @dataclass(frozen=True)
@@ -98,18 +101,19 @@ def counted(log: Path, data: RankingData) -> dict[str, LogStatistics]:
     return {part: LogStatistics(data.offsets, *tables) for part, tables in counts.items()}
 
 
-def test_from_log_to_ranking(written: Written, tmp_path: Path) -> None:
+def test_from_log_to_ranking(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is the one fitted on the simulator's counts, and on labels better than the logging policy."""
+    monkeypatch.setattr("saferank.learning.start.MOST_QUERIES", 100)
     world = small_world()
-    ranker = SafeRanker(examination="inverse-rank:2", seed=5, training=QUICKLY).fit(written.log, written.features)
+    ranker = SafeRanker(examination="inverse-rank:2", seed=5).fit(written.log, written.features)
 
     parts = counted(written.log, world.train)
     whole = parts["train"].merge(parts["validation"]).merge(parts["certify"])
     for name in ("interactions", "shown", "clicked"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(written.simulated, name))
-    scorer = make_scorer("mlp", world.train.features.shape[1], seed=5)
     logged = logged_parts(world.train, parts["train"], parts["validation"], CLICKS.examination)
-    learn(scorer, METHODS["exposure-crm"], *logged, training=replace(QUICKLY, seed=5))
+    scorer = logging_model("gbdt", *logged, seed=5)
+    learn(scorer, METHODS["auto"], *logged, training=TrainingSettings(seed=5))
     assert parameters(ranker.policy.scorer) == parameters(scorer)
 
     test = synthetic_dataset("small").test.with_relevant_document()
@@ -124,8 +128,8 @@ def test_from_log_to_ranking(written: Written, tmp_path: Path) -> None:
 
 
 def fit(**options: object) -> SafeRanker:
-    chosen = {"scorer": "linear", "examination": EXAMINATION, "training": QUICK, "seed": 4, **options}
-    return SafeRanker(**chosen).fit(LOG, DATA)  # type: ignore[arg-type]
+    chosen = {**LINEAR_CRM, "examination": EXAMINATION, "training": QUICK, "seed": 4, **options}
+    return SafeRanker(**chosen).fit(LOG, DATA)
 
 
 def test_predict_and_rank_take_raw_features() -> None:
@@ -191,7 +195,7 @@ def test_loading_restores_what_is_known_of_log_and_features(tmp_path: Path) -> N
         feature_names=(*"abcd", "production"),
     )
     chosen = {"examination": EXAMINATION, "logging_scores": "production", "missing": 0.5, "log1p": False}
-    ranker = SafeRanker(scorer="linear", scaling="none", training=QUICK, **chosen)  # type: ignore[arg-type]
+    ranker = SafeRanker(**LINEAR_CRM, scaling="none", training=QUICK, **chosen)  # type: ignore[arg-type]
     ranker.fit(LOG, wider).save(tmp_path / "model")
     loaded = SafeRanker.load(tmp_path / "model")
     assert loaded.logging_scores == "production"
@@ -206,7 +210,7 @@ def test_loading_restores_what_is_known_of_log_and_features(tmp_path: Path) -> N
 def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
     scores = PART.logging_scores.astype(np.float32)
     wider = replace(DATA, features=np.column_stack([DATA.features, scores]), feature_names=(*"abcd", "production"))
-    ranker = SafeRanker(scorer="linear", examination=EXAMINATION, training=QUICK, logging_scores="production")
+    ranker = SafeRanker(**LINEAR_CRM, examination=EXAMINATION, training=QUICK, logging_scores="production")
     ranker.fit(LOG, wider)
     assert ranker.policy.schema.names == ("a", "b", "c", "d")
     _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
@@ -218,11 +222,11 @@ def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
 
 def test_examination_is_estimated_from_the_parts_that_are_learned_from(tmp_path: Path) -> None:
     many = aggregated_log(DATA, {part: make_log(part, 300_000) for part in ("train", "validation")})
-    ranker = SafeRanker(scorer="linear", training=QUICK).fit(many, DATA)
+    ranker = SafeRanker(**LINEAR_CRM, training=QUICK).fit(many, DATA)
     np.testing.assert_allclose(ranker.policy.examination, EXAMINATION, rtol=0.1)
     assert ranker.policy.manifest["inputs"]["examination"] == "estimated by harvesting"
     few = aggregated_log(DATA, {part: make_log(part, 60) for part in ("train", "validation")})
-    doubtful = SafeRanker(scorer="linear", training=QUICK).fit(few, DATA)
+    doubtful = SafeRanker(**LINEAR_CRM, training=QUICK).fit(few, DATA)
     assert doubtful.warnings
     doubtful.save(tmp_path / "model")
     loaded = SafeRanker.load(tmp_path / "model")
@@ -343,7 +347,7 @@ def test_certify_is_what_the_command_does(
     data = shop.features(rng, columns=2)
     table = feature_table(replace(data, feature_names=("a", "b"))).append_column("old", pa.array(world.logging.flat))
     pq.write_table(holed_features(table if known else table.drop_columns("old")), "features.parquet")
-    ranker = SafeRanker(scorer="linear", missing=0.0, cutoff=3, training=QUICK, logging_scores="old" if known else None)
+    ranker = SafeRanker(**LINEAR_CRM, missing=0.0, cutoff=3, training=QUICK, logging_scores="old" if known else None)
     ranker.fit("log.parquet", "features.parquet").save("model")
 
     call = ["certify", "model", "log.parquet", "--features", "features.parquet", "--ledger", "command.json"]
@@ -358,6 +362,67 @@ def test_certify_is_what_the_command_does(
     assert not Path("log.parquet.ledger.json").exists()
 
 
+def test_trees_correct_the_scores_in_a_column_and_then_need_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In every command, and from Python; the column is added to the trees as it is."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    shop = make_shop(rng, queries=30, documents=6, cutoff=3)
+    world = World(shop, noisy(shop, rng))
+    pq.write_table(world.draw(12_000, rng).table(), "log.parquet")
+    plain = feature_table(replace(shop.features(rng, columns=2), feature_names=("a", "b")))
+    old = world.logging.flat
+    table = plain.append_column("old", pa.array(old))
+    pq.write_table(table, "features.parquet")
+    pq.write_table(plain, "without.parquet")
+    pq.write_table(table.set_column(4, "old", pa.array(old + np.float32(1.5))), "higher.parquet")
+    call = ["fit", "log.parquet", "--features", "features.parquet", "--out", "model", "--logging-scores", "old"]
+    ran = run_here([*call, "--cutoff", "3", "--no-compare"], monkeypatch, capsys)
+    assert ran.exit_code == 0, ran.err
+    ranker = SafeRanker(cutoff=3, logging_scores="old").fit("log.parquet", "features.parquet")
+    loaded = SafeRanker.load("model")
+    assert (loaded.policy.schema.names, loaded.policy.schema.base) == (("a", "b"), "old")
+    assert parameters(loaded.policy.scorer) == parameters(ranker.policy.scorer)
+
+    scores = ranker.predict(table)
+    trees = ranker.policy.scorer
+    assert isinstance(trees, Trees)
+    assert trees.forest.trees > 0
+    prepared = FeatureSchema(("a", "b")).prepare(
+        replace(shop.data(np.column_stack([plain["a"], plain["b"]])), feature_names=("a", "b"))
+    )
+    np.testing.assert_allclose(scores, old + trees.forest.scores(prepared.features), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ranker.predict(pq.read_table("higher.parquet")), scores + 1.5, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(loaded.predict(table), scores)
+    np.testing.assert_array_equal(ranker.rank(table).rank, serve(scores, shop.data().offsets, np.ones(3)).rank)
+    for use in (ranker.predict, ranker.rank):
+        with pytest.raises(DataError) as raised:
+            use(plain)
+        assert raised.value.column == "old"
+
+    ran = run_here(["rank", "model", "features.parquet", "--out", "ranked.parquet"], monkeypatch, capsys)
+    assert ran.exit_code == 0, ran.err
+    np.testing.assert_array_equal(pq.read_table("ranked.parquet")["score"].to_numpy(), scores)
+    ran = run_here(["rank", "model", "without.parquet", "--out", "no.parquet"], monkeypatch, capsys)
+    assert ran.exit_code == 1
+    assert "'old'" in ran.err
+
+    judge = ["certify", "model", "log.parquet", "--ledger", "command.json", "--features"]
+    ran = run_here([*judge, "features.parquet"], monkeypatch, capsys)
+    assert ran.exit_code in (0, 3, 4), ran.err
+    command = Certificate.read("certificate.json")
+    assert command.logging_exposure == "known"
+    found = ranker.certify("log.parquet", "features.parquet", ledger="python.json", details=False)
+    assert (found.verdict, found.improvement, found.lower) == (command.verdict, command.improvement, command.lower)
+    ran = run_here([*judge, "without.parquet"], monkeypatch, capsys)
+    assert ran.exit_code == 1
+    assert "'old'" in ran.err
+    with pytest.raises(DataError) as raised:
+        ranker.certify("log.parquet", "without.parquet", ledger="python.json")
+    assert raised.value.column == "old"
+
+
 def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     shop = make_shop(rng, queries=20, documents=6, cutoff=3)
@@ -365,7 +430,7 @@ def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:
     pq.write_table(drawn.table(), tmp_path / "log.parquet")
     data = shop.features(rng, columns=2)
     rankers = [
-        SafeRanker(scorer="linear", cutoff=3, training=QUICK, seed=seed).fit(tmp_path / "log.parquet", data)
+        SafeRanker(**LINEAR_CRM, cutoff=3, training=QUICK, seed=seed).fit(tmp_path / "log.parquet", data)
         for seed in range(2)
     ]
     spent = [ranker.certify(tmp_path / "log.parquet", data, details=False).spent for ranker in (*rankers, rankers[0])]
@@ -384,7 +449,7 @@ def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -
     shop = make_shop(rng, queries=20, documents=6, cutoff=3)
     log = World(shop, noisy(shop, rng)).draw(6_000, rng).aggregated(rng)
     data = shop.features(rng, columns=2)
-    ranker = SafeRanker(scorer="linear", training=QUICK).fit(log, data)
+    ranker = SafeRanker(**LINEAR_CRM, training=QUICK).fit(log, data)
     ranker.save(tmp_path / "model")
     looks = [
         one.certify(log, data, ledger=tmp_path / "looks.json", details=False).look

@@ -105,6 +105,7 @@ def test_nan_as_the_schema_says(block: int, monkeypatch: pytest.MonkeyPatch) -> 
         {"names": ("a",), "scaling": "standard"},
         {"names": ("a",), "missing": float("nan")},
         {"names": ("a",), "missing": "zero"},
+        {"names": ("a", "b"), "base": "b"},
     ],
 )
 def test_wrong_calls(wrong: dict[str, Any]) -> None:
@@ -112,7 +113,58 @@ def test_wrong_calls(wrong: dict[str, Any]) -> None:
         FeatureSchema(**wrong)
 
 
-@pytest.mark.parametrize("schema", [FeatureSchema(NAMES), FeatureSchema(("x",), False, "none", -1.5)])
+@pytest.mark.parametrize("log1p", [True, False])
+@pytest.mark.parametrize("scaling", ["per-query", "none"])
+def test_the_base_column_is_read_as_it_is_and_last(log1p: bool, scaling: Any) -> None:
+    data = make_data()
+    schema = FeatureSchema(("age", "stock"), log1p, scaling, base="price")
+    assert schema.columns == ("age", "stock", "price")
+    prepared = schema.prepare(data)
+    assert prepared.feature_names == schema.columns
+    np.testing.assert_array_equal(prepared.features[:, 2], data.features[:, 0])
+    without = replace(data, features=data.features[:, [2, 1]], feature_names=("age", "stock"))
+    plain = FeatureSchema(("age", "stock"), log1p, scaling).prepare(without)
+    np.testing.assert_array_equal(prepared.features[:, :2], plain.features)
+    nameless = replace(data, features=data.features[:, [2, 1, 0]], feature_names=None)
+    np.testing.assert_array_equal(schema.prepare(nameless).features, prepared.features)
+
+
+@pytest.mark.parametrize("missing", ["error", 0.0])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_missing_score_is_never_filled(missing: Any, value: float) -> None:
+    gap = with_value(make_data(), 6, 0, value)
+    with pytest.raises(DataError, match="query q2, document d1: got") as error:
+        FeatureSchema(("stock", "age"), missing=missing, base="price").prepare(gap)
+    assert error.value.column == "price"
+    if value != value:
+        assert "--missing" not in str(error.value)  # which would not help
+    filled = FeatureSchema(("stock", "age"), missing=-2, base="price").prepare(with_value(make_data(), 6, 1, np.nan))
+    by_hand = FeatureSchema(("stock", "age"), base="price").prepare(with_value(make_data(), 6, 1, -2))
+    np.testing.assert_array_equal(filled.features, by_hand.features)
+
+
+def test_without_the_base_column_nothing_is_prepared() -> None:
+    data = make_data()
+    fewer = replace(data, features=data.features[:, 1:], feature_names=NAMES[1:])
+    with pytest.raises(DataError) as error:
+        FeatureSchema(("stock", "age"), base="price").prepare(fewer)
+    assert (error.value.file, error.value.column) == ("candidates.parquet", "price")
+    with pytest.raises(DataError):
+        FeatureSchema(("stock", "age"), base="price").prepare(replace(fewer, feature_names=None))
+
+
+def test_a_schema_from_before_there_was_a_base_column() -> None:
+    old = {"names": ["a", "b"], "log1p": True, "scaling": "none", "missing": "error"}
+    assert FeatureSchema.from_json(old) == FeatureSchema(("a", "b"), scaling="none")
+    assert FeatureSchema.from_json(old | {"base": "s"}) == FeatureSchema(("a", "b"), scaling="none", base="s")
+    for wrong in ({"base": 1}, {"base": "a"}, {"basis": "s"}):
+        with pytest.raises(ValueError, match=r"."):
+            FeatureSchema.from_json(old | wrong)
+
+
+@pytest.mark.parametrize(
+    "schema", [FeatureSchema(NAMES), FeatureSchema(("x",), False, "none", -1.5), FeatureSchema(("x",), base="y")]
+)
 def test_json_and_back(schema: FeatureSchema) -> None:
     assert FeatureSchema.from_json(json.loads(json.dumps(schema.as_json()))) == schema
 

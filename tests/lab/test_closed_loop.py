@@ -28,8 +28,8 @@ def rounds(data: RankingData) -> dict[str, list[Round]]:
     with one_thread():
         return {
             method: closed_loop(
-                small_world(), data, settings=FitSettings(method=method, training=training), certified=certified,
-                rounds=2, interactions=3_000, seed=0,
+                small_world(), data, settings=FitSettings(method=method, scorer="mlp", training=training),
+                certified=certified, rounds=2, interactions=3_000, seed=0,
             )
             for method, certified in (("exposure-crm", True), ("exposure-ips", False))
         }  # fmt: skip

@@ -61,7 +61,7 @@ def test_the_ablation_adds_deltas_to_both_crm_methods_only() -> None:
     ("change", "message"),
     [
         ({"methods": ("magic",)}, "unknown method magic; choose from: logging, skyline"),
-        ({"scorer": "forest"}, "unknown scorer forest; choose from: linear, mlp"),
+        ({"scorer": "forest"}, "unknown scorer forest; choose from: gbdt, mlp, linear"),
         ({"constant": "provn"}, "unknown constant provn; choose from: paper, proven"),
         ({"methods": ("logging", "skyline")}, "learn from no clicks"),
         ({"methods": ("naive",), "ablation": True}, "add it to the methods"),

@@ -11,6 +11,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.engine.objectives.risk import Risk
+from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.schema import FeatureSchema
@@ -19,21 +20,23 @@ from saferank.learning.fit_policy import Step, fit_policy, logged_parts
 from saferank.learning.learn import learn
 from saferank.learning.methods import FROM_COUNTS, METHODS
 from saferank.learning.settings import FitSettings
+from saferank.learning.start import logging_model
 from saferank.learning.training_loop import FitResult
 from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.scorers.trees import Trees
 from tests.learning.aggregated import aggregated_log
 from tests.learning.problem import EXAMINATION, parameters
 from tests.learning.small_log import DATA, LOG, LOGS, NAMES, PART, QUICK
 
-CRM = FitSettings(scorer="linear", training=QUICK)
+CRM = FitSettings(method="exposure-crm", scorer="linear", training=QUICK)
 EVER_SHOWN = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
 
 
 def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:
     fitted = fit_policy(LOG, DATA, EXAMINATION, CRM)
-    scorer = ScorerKind("linear").make(4, seed=4)
     parts = logged_parts(DATA.log1p().scaled_per_query(), LOGS["train"], LOGS["validation"], EXAMINATION)
-    result = learn(scorer, METHODS["exposure-crm"], *parts, training=QUICK)
+    scorer = logging_model("linear", *parts, seed=4)
+    result = learn(scorer, METHODS["exposure-crm"], *parts, training=QUICK, keep_start=True)
     policy = fitted.policy
     assert parameters(policy.scorer) == parameters(scorer)
     assert policy.schema == FeatureSchema(NAMES)
@@ -83,13 +86,16 @@ def test_baselines_are_learned_after_the_method_and_change_nothing() -> None:
     fitted = fit_policy(LOG, DATA, EXAMINATION, with_them, progress=steps.append)
     alone = fit_policy(LOG, DATA, EXAMINATION, CRM)
     assert parameters(fitted.policy.scorer) == parameters(alone.policy.scorer)
-    assert [row.name for row in fitted.comparison] == ["current ranker", *FROM_COUNTS]
-    assert fitted.comparison[3] == alone.comparison[1]
-    assert list(dict.fromkeys(step.method for step in steps)) == ["exposure-crm", "naive", "exposure-ips"]
+    by_gradient = [name for name in FROM_COUNTS if METHODS[name].objective is not None]
+    assert [row.name for row in fitted.comparison] == ["current ranker", *by_gradient]
+    rows = {row.name: row for row in fitted.comparison}
+    assert rows["exposure-crm"] == alone.comparison[1]
+    others = [name for name in by_gradient if name != "exposure-crm"]
+    assert list(dict.fromkeys(step.method for step in steps)) == ["exposure-crm", *others]
     assert [step.epoch.epoch for step in steps if step.method == "naive"] == [1, 2, 3, 4]
     assert {step.click_rate for step in steps} == {LOGS["train"].clicks.sum() / 6_000}
     naive = fit_policy(LOG, DATA, EXAMINATION, replace(CRM, method="naive"))
-    assert naive.comparison[1] == fitted.comparison[1]
+    assert naive.comparison[1] == rows["naive"]
 
 
 def test_known_logging_scores_are_used() -> None:
@@ -105,6 +111,60 @@ def test_a_start_is_where_training_begins() -> None:
     none = replace(CRM, training=replace(QUICK, epochs=0))
     assert parameters(fit_policy(LOG, DATA, EXAMINATION, none, start=first).policy.scorer) == parameters(first.scorer)
     assert parameters(fit_policy(LOG, DATA, EXAMINATION, none).policy.scorer) != parameters(first.scorer)
+
+
+WIDER = replace(
+    DATA,
+    features=np.column_stack([DATA.features, PART.logging_scores]).astype(np.float32),
+    feature_names=(*NAMES, "production"),
+)
+AUTO = FitSettings(training=QUICK)
+
+
+def test_trees_begin_with_the_column_of_the_logging_scores() -> None:
+    fitted = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores="production")
+    policy = fitted.policy
+    assert (policy.schema.names, policy.schema.base) == (NAMES, "production")
+    assert isinstance(policy.scorer, Trees)
+    prepared = policy.schema.prepare(WIDER)
+    parts = logged_parts(prepared, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), prepared.features[:, -1])
+    scorer = Trees(5, "column")
+    result = learn(scorer, METHODS["auto"], *parts, training=QUICK)
+    assert parameters(policy.scorer) == parameters(scorer)
+    assert policy.kind == ScorerKind("gbdt", scorer.settings)
+    manifest = policy.manifest
+    assert [one["name"] for one in manifest["training"]["path"]] == [one.name for one in result.path]
+    assert result.chosen is not None
+    assert manifest["training"]["chosen"]["gain"] == result.chosen.gain
+    assert result.held_out_scores is not None
+    shown = exposure(result.held_out_scores, DATA.offsets, EXAMINATION).astype(np.float64)
+    assert fitted.comparison[1] == compare("auto", shown, parts[1], EVER_SHOWN)
+
+
+def test_a_start_that_corrects_a_column_keeps_it() -> None:
+    """The trees of the first policy are those that the second begins with, on the same column."""
+    first = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores="production").policy
+    scores = first.scores(WIDER)
+    second = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores=scores, start=first).policy
+    assert second.schema == first.schema
+    assert isinstance(first.scorer, Trees)
+    assert isinstance(second.scorer, Trees)
+    assert second.scorer.start_kind == "column"
+    kept = len(first.scorer.forest.value)
+    np.testing.assert_array_equal(second.scorer.forest.value[:kept], first.scorer.forest.value)
+    with pytest.raises(DataError) as raised:
+        fit_policy(LOG, DATA, EXAMINATION, AUTO, logging_scores=scores, start=first)
+    assert raised.value.column == "production"
+
+
+def test_without_known_scores_trees_begin_with_a_model_of_the_logging_policy() -> None:
+    fitted = fit_policy(LOG, DATA, EXAMINATION, AUTO).policy
+    assert fitted.schema.base is None
+    assert isinstance(fitted.scorer, Trees)
+    parts = logged_parts(DATA.log1p().scaled_per_query(), LOGS["train"], LOGS["validation"], EXAMINATION)
+    scorer = logging_model("gbdt", *parts, seed=4)
+    learn(scorer, METHODS["auto"], *parts, training=QUICK)
+    assert parameters(fitted.scorer) == parameters(scorer)
 
 
 def test_shown_documents_without_features() -> None:

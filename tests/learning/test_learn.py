@@ -1,5 +1,6 @@
 """Learning from the counts of a log, against the parts that it is made of, each tested by itself elsewhere."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -9,16 +10,32 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.exposure_crm import exposure_crm
 from saferank.engine.objectives.exposure_ips import exposure_ips, training_clip
 from saferank.engine.objectives.naive import naive
+from saferank.engine.objectives.objective import Objective
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
 from saferank.engine.types.log_statistics import LogStatistics
+from saferank.features.schema import FeatureSchema
 from saferank.lab.simulate import simulate
+from saferank.learning.boosting import boost
+from saferank.learning.correction import correct, find_evidence
 from saferank.learning.fit_policy import logged_parts
-from saferank.learning.learn import learn
+from saferank.learning.learn import LIKELY, learn
 from saferank.learning.methods import METHODS, LoggedPart
+from saferank.learning.relevance import Sample, fit_relevance
 from saferank.learning.settings import FitSettings
 from saferank.learning.training_loop import fit
-from tests.learning.problem import EXAMINATION, SETTINGS, Part, make_part, new_scorer, only_first_queries, parameters
+from saferank.policy.scorers.trees import Trees
+from tests.learning.problem import (
+    EXAMINATION,
+    FEATURES,
+    SETTINGS,
+    Part,
+    make_part,
+    new_scorer,
+    only_first_queries,
+    parameters,
+)
+from tests.shops import World, make_shop, noisy
 
 RISK = Risk(delta=0.2, constant="paper")
 
@@ -77,7 +94,7 @@ def test_learning_is_the_loop_on_the_methods_objectives(method: str, part: Part)
     expected, found = new_scorer(), new_scorer()
     by_hand = fit(expected, part.data, objectives[0], validation=(part.data, objectives[1]), settings=SETTINGS)
     result = learn(found, METHODS[method], *parts, training=SETTINGS)
-    assert result == by_hand
+    assert (result.best_epoch, result.history) == (by_hand.best_epoch, by_hand.history)
     assert parameters(found) == parameters(expected)
     assert parameters(found) != parameters(new_scorer())
 
@@ -89,6 +106,120 @@ def test_it_learns(part: Part, parts: tuple[LoggedPart, LoggedPart]) -> None:
     logging = known_logging_exposure(part.logging_scores, part.data.offsets, EXAMINATION)
     utility = float(logging @ part.relevance) / part.data.queries
     assert part.utility(scorer) > 1.1 * utility
+
+
+@pytest.mark.parametrize("method", ["doubly-robust", "direct"])
+def test_methods_that_need_relevance_get_it_from_other_queries(
+    method: str, part: Part, parts: tuple[LoggedPart, LoggedPart]
+) -> None:
+    seen: list[LoggedPart] = []
+    made = METHODS[method].objective
+    assert made is not None
+
+    def told(one: LoggedPart) -> Objective:
+        seen.append(one)
+        return made(one)
+
+    scorer = new_scorer()
+    learn(scorer, replace(METHODS[method], objective=told), *parts, training=SETTINGS)
+    model = fit_relevance([Sample(part.data, parts[0].log.merge(parts[1].log), EXAMINATION)])
+    expected = np.clip(model.cross_fitted(0, part.data), 0, 1)
+    assert [one.log for one in seen] == [one.log for one in parts]
+    for one in seen:
+        np.testing.assert_array_equal(one.relevance, expected)
+    assert np.corrcoef(expected, part.relevance)[0, 1] > 0.8
+    assert part.utility(scorer) > part.utility(new_scorer())
+
+
+@pytest.mark.parametrize("method", ["doubly-robust", "direct"])
+def test_without_a_regression_there_is_no_objective(method: str, parts: tuple[LoggedPart, LoggedPart]) -> None:
+    made = METHODS[method].objective
+    assert made is not None
+    with pytest.raises(UsageError):
+        made(parts[0])
+
+
+@pytest.mark.parametrize("method", ["auto", "correction"])
+@pytest.mark.parametrize("scorer", ["linear", "mlp"])
+def test_what_grows_trees_needs_them(method: str, scorer: str, parts: tuple[LoggedPart, LoggedPart]) -> None:
+    with pytest.raises(UsageError, match="gbdt"):
+        learn(new_scorer(scorer), METHODS[method], *parts)
+
+
+def test_trees_are_boosted_on_the_clipped_objective(part: Part) -> None:
+    parts = logged_parts(part.data, second_log(part, 900), part.log, EXAMINATION, RISK)
+    rho_0, clip = parts[0].logging_exposure, training_clip(900)
+    found, expected = Trees(FEATURES), Trees(FEATURES)
+    learn(found, METHODS["exposure-ips"], *parts)
+    judge = part.data, exposure_ips(part.log, rho_0, EXAMINATION)
+    objective = exposure_ips(parts[0].log, rho_0, EXAMINATION, clip=clip)
+    boost(expected, part.data, objective, validation=judge)
+    assert found.forest.trees > 0
+    assert parameters(found) == parameters(expected)
+
+
+# Correction or gain bound: what `auto` chooses
+
+
+def in_a_shop(interactions: int, *, sampled: bool, scale: float = 1.0) -> tuple[LoggedPart, LoggedPart, Trees]:
+    """A log of a ranker that draws its rankings, or shows the same one again and again."""
+    rng = np.random.default_rng(3)
+    shop = make_shop(rng, queries=60, documents=8, cutoff=3)
+    world = World(shop, noisy(shop, rng, sampled=sampled, scale=scale))
+    log = world.draw(interactions, rng).aggregated(rng)
+    data = shop.features(rng)
+    logs = [log.statistics(part, data) for part in ("train", "validation")]
+    prepared = FeatureSchema.of(data).prepare(data)
+    start = replace(prepared, features=np.column_stack([prepared.features, world.logging.flat]), feature_names=None)
+    train, validation = logged_parts(start, logs[0], logs[1], shop.examination)
+    return train, validation, Trees(start.features.shape[1], "column")
+
+
+def test_auto_falls_back_to_the_gain_bound_where_rankings_do_not_vary() -> None:
+    train, validation, scorer = in_a_shop(8_000, sampled=False, scale=4.0)
+    assert np.mean(train.logging_exposure > 0) == pytest.approx(3 / 8)  # the same three documents, always
+    expected, by_correction = deepcopy(scorer), deepcopy(scorer)
+    correction = correct(by_correction, find_evidence(by_correction, train, validation))
+    result = learn(scorer, METHODS["auto"], train, validation)
+    assert correction.chosen is not None
+    assert correction.chosen.chance < LIKELY
+    assert [one.name for one in result.path] == [*(one.name for one in correction.path), "gain-bound"]
+    assert result.chosen == result.path[-1]
+    assert result.chosen.worth > correction.chosen.worth
+    assert result.held_out_scores is None
+    learn(expected, METHODS["gain-bound"], train, validation)
+    assert parameters(scorer) == parameters(expected) != parameters(by_correction)
+
+
+def test_auto_corrects_where_rankings_vary() -> None:
+    train, validation, scorer = in_a_shop(8_000, sampled=True)
+    expected = deepcopy(scorer)
+    result = learn(scorer, METHODS["auto"], train, validation)
+    assert result.chosen is not None
+    assert result.chosen.chance >= LIKELY
+    assert "gain-bound" not in {one.name for one in result.path}
+    correct(expected, find_evidence(expected, train, validation))
+    assert parameters(scorer) == parameters(expected)
+
+
+def test_correction_takes_the_largest_gain() -> None:
+    train, validation, scorer = in_a_shop(8_000, sampled=False, scale=4.0)
+    result = learn(scorer, METHODS["correction"], train, validation)
+    assert result.chosen == max(result.path, key=lambda one: one.gain)
+
+
+def test_auto_keeps_a_correction_that_is_worth_more_than_the_gain_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However unlikely its proof."""
+    monkeypatch.setattr("saferank.learning.learn.LIKELY", 2.0)
+    train, validation, scorer = in_a_shop(8_000, sampled=True)
+    expected = deepcopy(scorer)
+    result = learn(scorer, METHODS["auto"], train, validation)
+    correct(expected, find_evidence(expected, train, validation))
+    bound = result.path[-1]
+    assert bound.name == "gain-bound"
+    assert result.chosen is not None
+    assert result.chosen.worth >= bound.worth
+    assert parameters(scorer) == parameters(expected)
 
 
 def test_a_log_that_teaches_nothing(part: Part) -> None:

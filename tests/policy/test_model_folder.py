@@ -11,11 +11,14 @@ from safetensors.torch import load_file, save_file
 
 import saferank
 from saferank.engine.errors import DataError, UsageError
+from saferank.engine.forest import Forest
 from saferank.engine.plackett_luce import exposure
+from saferank.features.schema import FeatureSchema
 from saferank.policy import model_folder
 from saferank.policy.model_folder import check_model_folder, is_model
 from saferank.policy.policy import Policy
-from tests.policy.made import EXAMINATION, make_data, make_policy
+from saferank.policy.scorers.trees import Trees
+from tests.policy.made import EXAMINATION, NAMES, make_data, make_policy, make_trees
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "linear"])
@@ -185,6 +188,100 @@ def test_a_broken_folder_is_refused(break_it: Callable[[Path], None], file: str,
     with pytest.raises(DataError) as raised:
         Policy.load(folder)
     assert Path(str(raised.value.file)) == folder / file
+
+
+@pytest.mark.parametrize("start", ["linear", "mlp", "column", "none"])
+@pytest.mark.parametrize("grown", [True, False])
+def test_trees_survive_a_folder_bit_for_bit(start: str, grown: bool, tmp_path: Path) -> None:
+    policy, data = make_trees(start, None if grown else Forest.empty()), make_data()
+    policy.save(tmp_path / "a")
+    again = Policy.load(tmp_path / "a")
+    assert again.scores(data).tobytes() == policy.scores(data).tobytes()
+    assert isinstance(again.scorer, Trees)
+    assert isinstance(policy.scorer, Trees)
+    for mine, theirs in zip(policy.scorer.forest.arrays().values(), again.scorer.forest.arrays().values(), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+    assert (again.schema, again.kind) == (policy.schema, policy.kind)
+    again.save(tmp_path / "b")
+    for name in ("manifest.json", "schema.json", "weights.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def put(name: str, place: int, value: float) -> Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]:
+    def change(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        tensors[name][place] = value
+        return tensors
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("left", 0, 2),  # there are two nodes
+        put("left", 1, 0),  # a node that comes before: the walk would never end
+        put("right", 1, -5),  # there are four leaves
+        put("root", 0, 2),
+        put("threshold", 0, float("nan")),
+        put("value", 3, float("inf")),
+        put("feature", 0, -1),
+        put("feature", 1, 3),  # the schema has three
+        lambda tensors: tensors | {"threshold": tensors["threshold"].double()},
+        lambda tensors: tensors | {"left": tensors["left"].long()},
+        lambda tensors: tensors | {"left": tensors["left"].float()},
+        lambda tensors: tensors | {"left": tensors["left"][:1].clone()},
+        lambda tensors: {name: tensors[name] for name in tensors if name != "root"},
+        lambda tensors: tensors | {"start.layer.weight": tensors["start.layer.weight"] * torch.nan},
+    ],
+)
+def test_broken_trees_are_refused(
+    change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    make_trees().save(folder)
+    rewrite(folder, change)
+    with pytest.raises(DataError) as raised:
+        Policy.load(folder)
+    assert Path(str(raised.value.file)) == folder / "weights.safetensors"
+
+
+def test_trees_must_not_read_the_column_that_they_begin_with(tmp_path: Path) -> None:
+    make_trees("column").save(tmp_path / "model")
+    rewrite(tmp_path / "model", put("feature", 1, 2))
+    with pytest.raises(DataError) as raised:
+        Policy.load(tmp_path / "model")
+    assert Path(str(raised.value.file)) == tmp_path / "model" / "weights.safetensors"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"start": "forest", "sizes": {}},
+        {"start": "linear", "sizes": {"left": -1}},
+        {"start": "linear", "sizes": {"left": "two"}},
+        {"start": "linear", "sizes": [1]},
+        {"depth": 3},
+    ],
+)
+def test_settings_that_make_no_trees(settings: dict[str, Any], tmp_path: Path) -> None:
+    make_trees().save(tmp_path / "model")
+    edit(tmp_path / "model", scorer={"name": "gbdt", "settings": settings})
+    with pytest.raises(DataError) as raised:
+        Policy.load(tmp_path / "model")
+    assert Path(str(raised.value.file)) == tmp_path / "model" / "manifest.json"
+
+
+def test_a_schema_without_a_base_column_does_not_fit_trees_that_begin_with_one(tmp_path: Path) -> None:
+    """Nor does one with a base column fit trees without: the start would be some feature, or the base one of them."""
+    for start, base in (("column", None), ("linear", "age")):
+        folder = tmp_path / start
+        make_trees(start).save(folder)
+        names = NAMES if base is None else NAMES[:-1]
+        schema_text(folder, json.dumps(FeatureSchema(names, base=base).as_json()))
+        with pytest.raises(DataError) as raised:
+            Policy.load(folder)
+        assert Path(str(raised.value.file)).parent == folder
 
 
 def test_a_wrong_tensor_is_named(tmp_path: Path) -> None:

@@ -184,6 +184,7 @@ def _steps(steps: dict[str, Step]) -> Table:
 def _table(comparison: tuple[ComparedPolicy, ...], method: str, delta: float) -> Table:
     columns = ("policy", "estimate", f"lower bound ({100 * (1 - delta):g}%)", "divergence", "on never shown")
     table = number_table("Clicks per interaction, on the part validation", columns, left=["policy"])
+    table.columns[0].no_wrap = True
     for row in comparison:
         cells = f"{row.estimate:.4f}", f"{row.lower_bound:.4f}", f"{row.divergence:.2f}", f"{row.never_shown:.2%}"
         table.add_row(row.name, *cells, style="bold" if row.name == method else "")

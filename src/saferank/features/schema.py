@@ -109,7 +109,8 @@ class FeatureSchema:
             if wrong.any():
                 row, column = (int(index) for index in np.argwhere(wrong)[0])
                 value = float(block[row, column])
-                message = f"got {value}; {FILL if math.isnan(value) else 'must be finite'}."
+                remedy = "must be finite" if math.isinf(value) else FILL if column < len(self.names) else "fill it in"
+                message = f"got {value}; {remedy}."
                 raise value_error(data, start + row, self.columns[column], message)
             if out is features:
                 out = features.copy()

@@ -82,10 +82,11 @@ def fit_policy(
     goes into the manifest.
     """
     left_out = _check_pairs(log, data, settings.without_features)
-    base, scores = None, logging_scores
+    base, scores = None if start is None else start.schema.base, logging_scores
     if isinstance(scores, str):
-        base = scores if settings.scorer == "gbdt" and start is None else None
-        data, scores = take_column(data, scores, keep=base is not None)
+        if settings.scorer == "gbdt" and start is None:
+            base = scores
+        data, scores = take_column(data, scores, keep=scores == base)
     names = tuple(name for name in feature_names(data) if name != base)
     schema = FeatureSchema(names, log1p=settings.log1p, scaling=settings.scaling, missing=settings.missing, base=base)
     logs = [log.statistics(part, data) for part in USED_PARTS]
@@ -160,7 +161,7 @@ def _start(
 ) -> tuple[torch.nn.Module, str]:
     """Return the scorer that learning begins with, and where it comes from."""
     columns = len(schema.columns)
-    if schema.base is not None:
+    if start is None and schema.base is not None:
         return Trees(columns, "column"), f"scores in the column {schema.base}"
     if start is None:
         made = logging_model(settings.scorer, train, validation, seed=settings.training.seed)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError
 from saferank.engine.forest import Forest
 from saferank.engine.propensity.click_evidence import click_evidence
+from saferank.engine.ragged import query_sums
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.lightgbm_trees import ALWAYS, can_split, forest_of, rows_of, threads_for
@@ -79,7 +80,7 @@ def fit_relevance(
     import lightgbm
 
     evidence = [click_evidence(sample.log, sample.examination) for sample in samples]
-    folds = _folds(samples, seed)
+    folds = _folds(samples, [one.weight > 0 for one in evidence], seed)
     rows = [np.flatnonzero(one.weight > 0) for one in evidence]
     fold = np.concatenate([each[kept] for each, kept in zip(folds, rows, strict=True)])
     count = int(fold.max(initial=-1)) + 1
@@ -110,12 +111,25 @@ def fit_relevance(
     return RelevanceModel(forests, folds)
 
 
-def _folds(samples: Sequence[Sample], seed: int) -> tuple[NDArray[np.int64], ...]:
-    """Return the fold of each document: that of its query, or its own if there are too few queries."""
+def _folds(
+    samples: Sequence[Sample], examined: Sequence[NDArray[np.bool_]], seed: int
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the fold of each document: that of its query, or its own if there are too few queries.
+
+    What was examined is shared out evenly, so that no fold is without clicks; what was not teaches none.
+    """
     rng = np.random.default_rng([seed, 7])
-    queries = sum(sample.data.queries for sample in samples)
-    if queries < 2 * FOLDS:
-        return tuple(rng.permutation(sample.data.documents) % FOLDS for sample in samples)
-    drawn = rng.permutation(queries) % FOLDS
-    parts = np.split(drawn, np.cumsum([sample.data.queries for sample in samples])[:-1])
-    return tuple(part[sample.data.query_of_document] for part, sample in zip(parts, samples, strict=True))
+
+    def drawn(groups: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.int64]]:
+        every = np.concatenate(groups)
+        fold = np.zeros(len(every), np.int64)
+        fold[every] = rng.permutation(int(every.sum())) % FOLDS
+        return np.split(fold, np.cumsum([len(group) for group in groups])[:-1])
+
+    issued = [
+        query_sums(seen.astype(np.int64), sample.data.offsets) > 0
+        for seen, sample in zip(examined, samples, strict=True)
+    ]
+    if sum(int(queries.sum()) for queries in issued) < 2 * FOLDS:
+        return tuple(drawn(examined))
+    return tuple(part[sample.data.query_of_document] for part, sample in zip(drawn(issued), samples, strict=True))

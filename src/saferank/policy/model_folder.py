@@ -59,9 +59,11 @@ def read_policy(folder: Path) -> Policy:
         kind = ScorerKind(described["name"], {**described["settings"]})
         scorer = kind.make(len(schema.columns), seed=0)
         policy = Policy(kind, scorer, schema, np.array(manifest["examination"], np.float64), manifest)
-    except (KeyError, TypeError, ValueError, SaferankError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, SaferankError) as error:
         message = f"does not describe a scorer and the examination of its ranks ({error!r}); {AGAIN}."
         raise DataError(message, file=folder / MANIFEST) from error
+    if (schema.base is not None) != (isinstance(scorer, Trees) and scorer.start_kind == "column"):
+        raise DataError(f"has another base column than the scorer begins with; {AGAIN}.", file=folder / SCHEMA)
     _load_weights(scorer, weights, folder / WEIGHTS)
     return policy
 
