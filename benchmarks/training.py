@@ -82,9 +82,10 @@ def from_clicks(dataset: Dataset, seed: int, interactions: int) -> Task:
     """Exposure CRM on a simulated log, as the experiments have it."""
     world = make_world(dataset, seed=seed)
     train, validation = logged_parts(world, simulate_logs(world, interactions, seed))
-    method = METHODS["exposure-crm"]
-    objective = method.objective(replace(train, clip=training_clip(interactions)))
-    return Task(dataset.train, dataset.validation, objective, method.objective(validation), seed)
+    made_by = METHODS["exposure-crm"].objective
+    assert made_by is not None
+    objective = made_by(replace(train, clip=training_clip(interactions)))
+    return Task(dataset.train, dataset.validation, objective, made_by(validation), seed)
 
 
 def by_fit(task: Task, settings: TrainingSettings) -> Outcome:

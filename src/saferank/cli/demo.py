@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 FRACTION = 0.1
 """Share of the training queries whose labels the current ranker was trained on: the data set is small."""
-METHODS = {"exposure-ips": "IPS: trust the clicks", "exposure-crm": "CRM: price in the risk"}
+METHODS = {
+    "exposure-ips": "IPS: trust the clicks",
+    "exposure-crm": "CRM: price in the risk",
+    "auto": "saferank fit: correct it",
+}
 
 
 def demo(
@@ -30,10 +34,11 @@ def demo(
     """Learn from few clicks and from many, and ask whether to deploy.
 
     The current ranker shows documents to simulated users who click. From the
-    log two policies are learned: one by inverse propensity scoring (IPS), which
-    corrects for what was shown where; one by counterfactual risk minimisation
-    (CRM), which also stays near the current ranker where the log is thin.
-    Every gradient is exact: no ranking is sampled in training.
+    log three policies are learned: by inverse propensity scoring (IPS), which
+    corrects for what was shown where; by counterfactual risk minimisation (CRM,
+    the paper), which stays near the current ranker where the log is thin; and as
+    [cyan]saferank fit[/cyan] does, which begins with the current ranker and corrects it by
+    what the clicks say. Every gradient is exact: no ranking is sampled in training.
 
     Then the complete path, once with little data and once with much: a log is
     written, a policy learned from it, and certified on interactions that training
@@ -79,8 +84,8 @@ def demo(
     console.print(table)
     save_figure(demo_figure(production, results), out, "demo")
     for size in sizes:
-        ips, crm = (_words(results[method, size] - production) for method in METHODS)
-        console.print(f"After {size:,} interactions: IPS {ips}, CRM {crm}.", highlight=False)
+        ips, crm, ours = (_words(results[method, size] - production) for method in METHODS)
+        console.print(f"After {size:,} interactions: IPS {ips}, CRM {crm}, saferank {ours}.", highlight=False)
     console.print(f"The chart is {out / 'demo.png'}.\n", highlight=False)
     _verdicts(dataset, {"little": round(little), "much": round(much)}, out, seed)
 
