@@ -155,8 +155,8 @@ def fit(
     ranker.save(out)
     for warning in ranker.warnings:
         errors.print(f"[yellow]Warning:[/yellow] {escape(warning)}", soft_wrap=True, highlight=False)
-    console.print(_table(ranker.comparison, method, delta))
-    console.print(_words(ranker, out, method), soft_wrap=True, highlight=False)
+    console.print(_table(ranker.comparison, ranker.settings.method, delta))
+    console.print(_words(ranker, out, ranker.settings.method), soft_wrap=True, highlight=False)
 
 
 def _missing(text: str) -> float | Literal["error"]:
@@ -172,6 +172,7 @@ def _steps(steps: dict[str, Step]) -> Table:
     """Return the progress of training, one row per method; not every objective is an estimate of clicks."""
     columns = ("method", "epochs or trees", "estimate", "risk", "bound", "current ranker")
     table = number_table("Training", columns, left=["method"])
+    table.columns[-1].no_wrap = True
     for method, step in steps.items():
         epoch, bound = step.epoch, step.epoch.estimate - step.epoch.risk
         values = [f"{value:.4f}" for value in (epoch.estimate, epoch.risk, bound)]
@@ -208,17 +209,15 @@ def _words(ranker: SafeRanker, out: Path, method: str) -> str:
     lines.append(f"Features: {listed(schema.names, 3)}{needs}.")
     lines.append(f"{out}: {_chosen(manifest, method, logging.estimate)}")
     change = mine.estimate / logging.estimate - 1
-    lines.append(f"Estimated from the clicks on what the log shows: {change:+.1%} relative to the current ranker.")
+    lines.append(f"Estimated clicks on what the log shows: {change:+.1%} relative to the current ranker.")
     if change < -CLEARLY and manifest["training"].get("chosen") is None and schema.base is None:
-        lines.append(
-            "The features explain too little of what the current ranker shows: give its scores (--logging-scores)."
-        )
+        lines.append("The features do not explain what the current ranker shows: give its scores\n(--logging-scores).")
     if best.estimate - mine.estimate > CLEARLY * logging.estimate:
         lines.append(
             f"Method {best.name} is estimated {best.estimate / mine.estimate - 1:.1%} higher: try it (--method)."
         )
-    lines.append("The same clicks chose the policy, so this is not a certificate. The held-out part was not touched:")
-    lines.append("`saferank certify` decides on it.")
+    lines.append("The same clicks chose the policy, so this is not a certificate.")
+    lines.append("The held-out part was not touched: `saferank certify` decides on it.")
     return "\n".join(lines)
 
 

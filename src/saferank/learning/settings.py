@@ -34,6 +34,7 @@ class FitSettings:
     """What to learn, with which scorer, from which features. The defaults of `fit` and `SafeRanker` are stated here."""
 
     method: str = "auto"
+    """`auto` grows trees; for another scorer it is the gain bound."""
     delta: float = Risk.delta
     constant: Constant = Risk.constant
     scorer: str = "gbdt"
@@ -49,6 +50,8 @@ class FitSettings:
 
     def __post_init__(self) -> None:
         method_named(self.method, FROM_COUNTS)
+        if self.method == "auto" and self.scorer != "gbdt":
+            object.__setattr__(self, "method", "gain-bound")
         if not 0 < self.training.learning_rate <= FASTEST:
             raise UsageError(f"learning rate {self.training.learning_rate:g}: must be above 0, and at most {FASTEST}.")
 
