@@ -18,9 +18,9 @@ def test_two_rounds(tmp_path: Path, saferank: Callable[..., Ran]) -> None:
     world = small_log()
     data = world.data
     assert data.query_ids is not None
-    columns = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
-    columns |= {name: data.features[:, place] for place, name in enumerate(("good", "noise"))}
-    pq.write_table(pa.table(columns), tmp_path / "features.parquet")
+    ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
+    columns = {"good": data.features[:, 0], "noise": data.features[:, 1]}
+    pq.write_table(pa.table(ids | columns), tmp_path / "features.parquet")
     with_features = ("--features", tmp_path / "features.parquet")
     curve = ("--examination", "1,0.5,0.25")
     looks = ("--serve-as", "sampled", "--trust-examination", "--ledger", tmp_path / "looks.json")

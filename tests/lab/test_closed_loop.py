@@ -93,7 +93,8 @@ def test_logs_are_pooled_while_a_policy_is_live_and_teach_afterwards(
     assert len({*verdicts} - {"DEPLOY"}) > 0
     start = true_utility(production_policy(steep_world, data), steep_world, data)
     assert all(after >= before for before, after in pairwise([start, *(one.utility for one in done)]))
-    size, before = 0, []
+    size = 0
+    before: list[str] = []
     for call, one in zip(calls, done, strict=True):
         size += 8_000
         parts = call["log"].manifest["parts"]
