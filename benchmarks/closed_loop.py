@@ -1,14 +1,21 @@
 """Ten rounds of log, learn, certify, deploy: `python benchmarks/closed_loop.py`.
 
-The true utility of what is live after each round, for CRM that goes live only with a certificate, and for IPS that goes
-live whatever it is. The logging policy of each round is the one that is live, so its exposure is known.
+The true utility of what is live after each round: with the defaults and a certificate, and with IPS or doubly robust
+learning that goes live whatever it is, from the same start and with the same trees. The logging policy of each round
+is the one that is live, so its exposure is known. Each finished run is a line of runs.jsonl in --out, and is not run
+again. Exit code 1 if anything that went live with a certificate was worse than what it replaced.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import time
+from dataclasses import asdict
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,19 +25,26 @@ from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.features.load_features import with_ids
 from saferank.lab.closed_loop import Round, closed_loop
 from saferank.lab.end_to_end import production_policy, true_utility
-from saferank.lab.world import make_world, prepare
+from saferank.lab.world import World, make_world, prepare
 from saferank.learning.settings import FitSettings
-from saferank.report.closed_loop_figure import closed_loop_figure
+from saferank.report.closed_loop_figure import CERTIFIED, closed_loop_figure
 from saferank.report.figures import save_figure
 
-WAYS = {"CRM, certified": ("exposure-crm", True), "IPS, blindly": ("exposure-ips", False)}
+WAYS = {
+    CERTIFIED: (FitSettings(), True),
+    "IPS, blindly": (FitSettings(method="exposure-ips"), False),
+    "DR, blindly": (FitSettings(method="doubly-robust"), False),
+    "IPS (neural network), blindly": (FitSettings(method="exposure-ips", scorer="mlp"), False),
+}
+DEFAULT_WAYS = tuple(WAYS)[:3]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--interactions", type=float, nargs="+", default=[2e3, 3e4], help="of each round")
-    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=DEFAULT_WAYS)
     parser.add_argument("--fraction", type=float, default=0.5, help="share of the labels behind the first ranker")
     parser.add_argument("--out", type=Path, default=Path("closed-loop"))
     options = parser.parse_args()
@@ -38,46 +52,77 @@ def main() -> int:
     model = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
     raw = load_dataset("synthetic:small")
     dataset, data = prepare(raw), with_ids(raw.train)
-    history: dict[tuple[str, int, int], list[float]] = {}
-    fell = 0
-    for run in range(options.runs):
-        world = make_world(dataset, seed=run, fraction=options.fraction, click_model=model)
-        for interactions in (round(n) for n in options.interactions):
-            for name, (method, certified) in WAYS.items():
 
-                def tell(done: Round, name: str = name, run: int = run, n: int = interactions) -> None:
-                    console.print(
-                        f"run {run}, {n:,} per round, {name}, round {done.number}: live {done.utility:.5f}, "
-                        f"learned {done.candidate:.5f}, {done.verdict}",
-                        highlight=False,
-                    )
+    @cache
+    def world_of(run: int) -> World:
+        return make_world(dataset, seed=run, fraction=options.fraction, click_model=model)
 
-                rounds = closed_loop(
-                    world, data, settings=FitSettings(method=method), certified=certified, rounds=options.rounds,
-                    interactions=interactions, seed=run, progress=tell,
-                )  # fmt: skip
-                utilities = [
-                    true_utility(production_policy(world, data), world, data),
-                    *(one.utility for one in rounds),
-                ]
-                history[name, interactions, run] = utilities
-                if certified:
-                    fell += sum(after < before for before, after in pairwise(utilities))
-    table = Table(title="True clicks per interaction of what is live")
-    for column in ("interactions per round", "way", "at the start", "at the end", "rounds in which it fell"):
-        table.add_column(column, justify="left" if column == "way" else "right")
-    for interactions in (round(n) for n in options.interactions):
-        for name in WAYS:
-            runs = [history[name, interactions, run] for run in range(options.runs)]
-            falls = sum(after < before for one in runs for before, after in pairwise(one))
-            begin, end = (sum(one[place] for one in runs) / len(runs) for place in (0, -1))
-            table.add_row(
-                f"{interactions:,}", name, f"{begin:.4f}", f"{end:.4f}", f"{falls} of {options.rounds * options.runs}"
+    options.out.mkdir(parents=True, exist_ok=True)
+    results = options.out / "runs.jsonl"
+    found = _read(results)
+    sizes = [round(n) for n in options.interactions]
+    asked = [(run, n, way) for run in range(options.runs) for n in sizes for way in options.ways]
+    for run, n, way in asked:
+        key = {"way": way, "interactions": n, "run": run, "rounds": options.rounds, "fraction": options.fraction}
+        if any(key.items() <= one.items() for one in found):
+            continue
+
+        def tell(done: Round, way: str = way, run: int = run, n: int = n) -> None:
+            console.print(
+                f"run {run}, {n:,} per round, {way}, round {done.number}: live {done.utility:.5f}, "
+                f"learned {done.candidate:.5f}, {done.verdict}",
+                highlight=False,
             )
-    console.print(table)
+
+        settings, certified = WAYS[way]
+        world, began = world_of(run), time.monotonic()
+        rounds = closed_loop(
+            world, data, settings=settings, certified=certified, rounds=options.rounds, interactions=n, seed=run,
+            progress=tell,
+        )  # fmt: skip
+        start = true_utility(production_policy(world, data), world, data)
+        row = key | {
+            "seconds": round(time.monotonic() - began, 1),
+            "utilities": [start, *(one.utility for one in rounds)],
+            "rounds_in_full": [asdict(one) for one in rounds],
+        }
+        with results.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        found.append(row)
+    history = {
+        (way, n, run): one["utilities"]
+        for run, n, way in asked
+        for one in found
+        if (one["way"], one["interactions"], one["run"]) == (way, n, run)
+        and (one["rounds"], one["fraction"]) == (options.rounds, options.fraction)
+    }
+    console.print(_table(history, sizes, options.ways))
     save_figure(closed_loop_figure(history), options.out, "closed_loop")
     console.print(f"The picture is {options.out / 'closed_loop.png'}.")
-    return 1 if fell else 0
+    return 1 if sum(_falls(utilities) for (way, _, _), utilities in history.items() if WAYS[way][1]) else 0
+
+
+def _read(results: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+
+
+def _falls(utilities: list[float]) -> int:
+    return sum(after < before for before, after in pairwise(utilities))
+
+
+def _table(history: dict[tuple[str, int, int], list[float]], sizes: list[int], ways: list[str]) -> Table:
+    table = Table(title="True clicks per interaction of what is live, mean over runs")
+    columns = ("interactions per round", "way", "at the start", "at the end", "of each run", "rounds in which it fell")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "way" else "right")
+    for n in sizes:
+        for way in ways:
+            runs = [utilities for (name, size, _), utilities in history.items() if (name, size) == (way, n)]
+            begin, end = (sum(one[place] for one in runs) / len(runs) for place in (0, -1))
+            each = " ".join(f"{one[-1]:.3f}" for one in runs)
+            falls, rounds = sum(map(_falls, runs)), sum(len(one) - 1 for one in runs)
+            table.add_row(f"{n:,}", way, f"{begin:.4f}", f"{end:.4f}", each, f"{falls} of {rounds}")
+    return table
 
 
 if __name__ == "__main__":

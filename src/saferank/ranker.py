@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +28,7 @@ from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings, certify
+from saferank.verdict.inputs import live_policy
 
 DEFAULTS = FitSettings()
 
@@ -120,6 +121,8 @@ class SafeRanker:
         log: str | Path | AggregatedLog,
         features: str | Path | RankingData,
         *,
+        earlier: Sequence[str | Path | AggregatedLog] = (),
+        live: str | Path | Policy | None = None,
         progress: Callable[[Step], None] | None = None,
     ) -> SafeRanker:
         """Learn from the parts `train` and `validation` of the log.
@@ -127,6 +130,10 @@ class SafeRanker:
         Args:
             log: a log, a folder that `saferank aggregate` wrote, or what `load_log` returned.
             features: what `load_features` reads, or what it returned.
+            earlier: logs of the rankers before, whatever they were: they teach about relevance, with all their parts,
+                so nothing can be certified on them. None of them may be part of the log.
+            live: the policy that drew the rankings of the log (`serve_as="sampled"`), or its folder: learning begins
+                with it, and its exposure is known rather than counted.
             progress: called after each epoch.
 
         Returns:
@@ -146,12 +153,16 @@ class SafeRanker:
         examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
         origin = {"logging_scores": self.logging_scores, "examination": known_from, "warnings": list(self.warnings)}
+        policy, cutoff = live_policy(live, self.logging_scores), aggregated.cutoff
+        scores = self.logging_scores if policy is None else policy.scores(data, ignore=data.feature_names or ())
         fitted = fit_policy(
             aggregated,
             data,
             examination,
             self.settings,
-            logging_scores=self.logging_scores,
+            logging_scores=scores,
+            start=policy,
+            earlier=[one if isinstance(one, AggregatedLog) else load_log(one, cutoff=cutoff) for one in earlier],
             origin=origin,
             progress=progress,
         )
@@ -225,6 +236,7 @@ class SafeRanker:
         features: str | Path | RankingData,
         *,
         serve_as: ServeAs = "deterministic",
+        live: str | Path | Policy | None = None,
         ledger: str | Path | None = None,
         **settings: Any,
     ) -> Certificate:
@@ -234,6 +246,7 @@ class SafeRanker:
             log: as for `fit`; a log that is not aggregated yet is split as for training.
             features: as for `fit`; with `logging_scores`, the logging exposure is known rather than counted.
             serve_as: how the policy will be served.
+            live: as for `fit`.
             ledger: file in which looks at this log are recorded, by default beside the log; an `AggregatedLog` has
                 none unless it is named.
             settings: fields of `CertifySettings`: `delta`, `tolerance`, `bound`, `trust_examination`, ...
@@ -244,7 +257,8 @@ class SafeRanker:
             CertifySettings(**settings),
             features=features,
             serve_as=serve_as,
-            logging_scores=self.logging_scores or "none",
+            logging_scores=self.logging_scores or ("none" if live is None else None),
+            live=live,
             ledger=ledger,
         )
 

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from saferank.doctor.log_arrays import shown_pairs
 from saferank.engine.plackett_luce import placement
+from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog, Places
 from saferank.verdict.comparison import Comparison
-from saferank.verdict.held_out import held_out
+from saferank.verdict.held_out import HeldOut, held_out
 from tests.shop_log import ShopLog
 from tests.shops import Ranker, Shop, World, make_shop, noisy
 
@@ -116,6 +117,28 @@ def test_the_mean_is_that_of_a_plain_loop(
     assert differences.mean == pytest.approx(got.mean(curve, NO_LIMIT), abs=1e-12)
     assert (differences.interactions, differences.low) == (400, -2.0)
     assert differences.low <= differences.values.min() <= differences.values.max() <= differences.high < 100.0
+
+
+def test_a_query_with_few_documents_does_not_widen_the_range_of_a_term() -> None:
+    """Lists of one document end early, and everywhere: what may be shown is known all the same."""
+    offsets, examination = np.array([0, 1, 4]), np.array([1.0, 0.5])
+    scores = np.array([[0.0], [1.0]])[np.array([0, 0, 1, 0]), 0].astype(np.float32)
+    logged, new = (placement(s, offsets, 2) for s in (np.zeros(4, np.float32), 0.1 * scores))
+    shown = np.array([[5, 0], [4, 3], [3, 4], [2, 2]])
+    part = HeldOut(
+        pair=np.arange(4), stratum=np.array([0, 1, 1, 1]), shown=shown, clicked=np.zeros_like(shown),
+        query=np.array([0, 1]), period=np.zeros(2, np.int64), interactions=np.array([5, 9]),
+        patterns=ClickPatterns(
+            query=np.array([0, 1]), offsets=np.array([0, 0, 1]), documents=np.array([2]),
+            interactions=np.array([5, 9]), segment=None, period=np.zeros(2, np.int64), unit=None, rewards=None,
+        ),
+    )  # fmt: skip
+    there = np.ones(2, np.bool_)
+    found = Comparison(part, new, there, offsets, logged).differences(examination, NO_LIMIT)
+    weights = (new @ examination) / (logged @ examination) - 1.0
+    assert found.low == pytest.approx(np.sort(weights[1:])[:2].sum(), abs=1e-6)
+    ended = replace(part, interactions=np.array([5, 10]))  # one list of the second query was empty
+    assert Comparison(ended, new, there, offsets, logged).differences(examination, NO_LIMIT).low == -2.0
 
 
 def test_a_document_that_is_not_listed_counts_against_and_a_query_not_ranked_counts_nothing(

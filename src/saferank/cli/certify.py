@@ -90,6 +90,8 @@ def certify(
         typer.Option("--trust-examination", help="Trust a given examination curve even if LOG cannot confirm it."),
     ] = False,
     logging_scores: options.LoggingScores = None,
+    live: options.Live = None,
+    earlier: options.Earlier = None,
     unit: options.Unit = None,
     random_per_unit: Annotated[
         bool,
@@ -155,9 +157,9 @@ def certify(
     if model is None:
         raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
     if candidate is not None:
-        if log is not None or features is not None or logging_scores is not None:
+        if log is not None or features is not None or logging_scores is not None or live is not None:
             raise UsageError(
-                "--candidate needs LOG and nothing else: leave MODEL, --features and --logging-scores out."
+                "--candidate needs LOG and nothing else: leave MODEL, --features, --logging-scores and --live out."
             )
         log = model
         read = [candidate, log]
@@ -183,9 +185,10 @@ def certify(
     def load() -> VerdictInputs:
         with status.status("Reading") as now:
             return load_inputs(
-                ranker, log, features, serve_as=serve_as, logging_scores=logging_scores, examination=examination,
-                trained_until=trained_until, trained_without_held_out=trained_without_held_out, part=part,
-                progress=now.update, columns=parse_columns(column), layout=layout, on_bad_rows=on_bad_rows,
+                ranker, log, features, serve_as=serve_as, logging_scores=logging_scores, live=live,
+                earlier=earlier or (), examination=examination, trained_until=trained_until,
+                trained_without_held_out=trained_without_held_out, part=part, progress=now.update,
+                columns=parse_columns(column), layout=layout, on_bad_rows=on_bad_rows,
                 segment=segment, unit=unit, reward=reward, reward_most=reward_most,
                 split=requested_split(split, split_by), cutoff=cutoff,
             )  # fmt: skip

@@ -52,6 +52,8 @@ def fit(
     examination: options.Examination = None,
     cutoff: options.Cutoff = None,
     logging_scores: options.LoggingScores = None,
+    live: options.Live = None,
+    earlier: options.Earlier = None,
     feature_columns: Annotated[
         str | None, typer.Option(help="Columns of F to use: a,b,c.", show_default="all numeric columns")
     ] = None,
@@ -144,14 +146,18 @@ def fit(
             log, status, column=column, layout=layout, cutoff=ranker.wanted_cutoff, split=parts, unit=unit,
             on_bad_rows=on_bad_rows,
         )  # fmt: skip
+        past = [
+            read_log(one, status, column=column, layout=layout, cutoff=aggregated.cutoff, on_bad_rows=on_bad_rows)[0]
+            for one in earlier or ()
+        ]
     steps: dict[str, Step] = {}
-    with Live(_steps(steps), console=errors, transient=True) as live:
+    with Live(_steps(steps), console=errors, transient=True) as screen:
 
         def show(step: Step) -> None:
             steps[step.method] = step
-            live.update(_steps(steps))
+            screen.update(_steps(steps))
 
-        ranker.fit(aggregated, data, progress=show)
+        ranker.fit(aggregated, data, earlier=past, live=live, progress=show)
     ranker.save(out)
     for warning in ranker.warnings:
         errors.print(f"[yellow]Warning:[/yellow] {escape(warning)}", soft_wrap=True, highlight=False)

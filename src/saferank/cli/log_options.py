@@ -72,6 +72,18 @@ LoggingScores = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="Column of F with the scores from which the rankings of LOG were sampled."),
 ]
+Live = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL", help="Model that drew the rankings of LOG, by [cyan]saferank rank --serve-as sampled[/cyan]."
+    ),
+]
+Earlier = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LOG", help="Log of a ranker that was live before LOG, to learn about users from. Repeatable."
+    ),
+]
 Part = Annotated[
     str,
     typer.Option(

@@ -52,6 +52,14 @@ def simulate(
     logging_fraction: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Share of the training queries that the current ranker learns from.")
     ] = 0.03,
+    live: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Model that makes the log, sampled, instead of one trained on labels."),
+    ] = None,
+    month: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="When: logs of different months can be read as one."),
+    ] = 0,
 ) -> None:
     """Make a click log: a ranker shows documents, simulated users click on some.
 
@@ -73,6 +81,7 @@ def simulate(
     from saferank.engine.click_models.position_based import PositionBasedModel, parse_examination
     from saferank.lab.raw_log import write_raw_log
     from saferank.lab.world import make_world, prepare
+    from saferank.policy.policy import Policy
 
     model = PositionBasedModel(parse_examination(examination, cutoff), relevance_slope, relevance_noise)
     check_output_file(out)
@@ -82,13 +91,19 @@ def simulate(
     if part not in dataset.splits:
         raise UsageError(f"no part is called '{part}'; there are {', '.join(dataset.splits)}.")
     _check_relevance(model, dataset)
-    with errors.status("Training the current ranker"):
-        world = make_world(prepare(dataset), seed=seed, fraction=logging_fraction, click_model=model)
+    if live is None:
+        with errors.status("Training the current ranker"):
+            world = make_world(prepare(dataset), seed=seed, fraction=logging_fraction, click_model=model)
+        queries, scores = getattr(world, part), world.logging_scores[part]
+    else:
+        queries = dataset.test.with_relevant_document() if part == "test" else dataset.splits[part]
+        scores = Policy.load(live).scores(queries)
     with progress_bar(errors, percent=True) as progress:
         task = progress.add_task("interactions", total=total)
-        rng = np.random.default_rng([seed, 3])
-        queries, scores = getattr(world, part), world.logging_scores[part]
-        log = write_raw_log(out, queries, scores, model, total, rng, lambda done: progress.advance(task, done))
+        rng = np.random.default_rng([seed, 3] if month == 0 else [seed, 3, month])
+        log = write_raw_log(
+            out, queries, scores, model, total, rng, lambda done: progress.advance(task, done), month=month
+        )
     shown, clicks = log.times_shown.sum(), log.clicks.sum()
     text = (
         f"{out}: {log.total_interactions:,} interactions with {(log.interactions > 0).sum():,} of {log.queries:,} "

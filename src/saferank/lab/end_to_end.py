@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,13 +61,31 @@ def log_and_learn(
 
 
 def certify_learned(
-    learned: LearnedPolicy, world: World, data: RankingData, live: Policy, delta: float = 0.05
+    learned: LearnedPolicy,
+    world: World,
+    data: RankingData,
+    live: Policy,
+    delta: float = 0.05,
+    *,
+    earlier: Sequence[AggregatedLog] = (),
+    ledger: Path | None = None,
 ) -> Certificate:
-    """Return the verdict on a learned policy, to be served as it was learned: by drawing rankings from it."""
+    """Return the verdict on a learned policy, to be served as it was learned: by drawing rankings from it.
+
+    With a ledger, the look has the share of delta that earlier looks at this data have left.
+    """
     ranker = ranker_of_policy(learned.policy, data, "sampled")
     settings = CertifySettings(delta=delta, trust_examination=True)  # known here, and a small log cannot check it
     scores = live.scores(data)
-    return certify(ranker, learned.log, settings, examination=world.click_model.examination, logging_scores=scores)
+    return certify(
+        ranker,
+        learned.log,
+        settings,
+        examination=world.click_model.examination,
+        logging_scores=scores,
+        earlier=earlier,
+        ledger=ledger,
+    )
 
 
 def true_utility(policy: Policy, world: World, data: RankingData) -> float:

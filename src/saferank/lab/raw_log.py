@@ -31,6 +31,8 @@ SCHEMA = pa.schema(
 BEGIN = np.datetime64("2024-01-01T00:00:00", "us")
 DURATION = np.timedelta64(30, "D").astype("timedelta64[us]")
 """The interactions are spread evenly over this time."""
+IDS = 10**12
+"""Impression ids that each month has."""
 GROUP = 1 << 17
 """Interactions per row group: all that is in memory at a time."""
 
@@ -45,13 +47,14 @@ def write_raw_log(
     progress: Callable[[int], object] | None = None,
     *,
     group: int = GROUP,
+    month: int = 0,
 ) -> LogStatistics:
     """Simulate a log of `data`, ranked by the Plackett-Luce policy with these scores, and write it; return its counts.
 
     The distribution is that of `simulate`, in an order that could be one of time: queries come as they come.
     Columns: see `SCHEMA`; positions count from 1. A data set without ids gets `q0`, `q1`, ... and, within each query,
     `d0`, `d1`, ... `progress` is told after each row group how many interactions it has. The file appears under its
-    name when it is complete.
+    name when it is complete. Logs of different months share no impression id and no moment: they can be read together.
     """
     if interactions < 1:
         raise UsageError(f"got {interactions} interactions, but a log has at least 1.")
@@ -64,7 +67,7 @@ def write_raw_log(
             for first in range(0, interactions, group):
                 size = min(group, interactions - first)
                 log = _draw(simulator, size, rng)
-                writer.write_table(_table(log, first, interactions, data.offsets, *names))
+                writer.write_table(_table(log, first, interactions, month, data.offsets, *names))
                 if progress is not None:
                     progress(size)
     except OSError as error:
@@ -86,15 +89,20 @@ def _table(
     log: LoggedRankings,
     first: int,
     interactions: int,
+    month: int,
     offsets: NDArray[np.int64],
     query_ids: pa.Array,
     document_ids: pa.Array,
 ) -> pa.Table:
     row, rank = np.nonzero(log.ranking >= 0)
     impression = first + row
-    time = BEGIN + (impression * (int(DURATION.astype(np.int64)) / interactions)).astype("timedelta64[us]")
+    time = (
+        BEGIN
+        + month * DURATION
+        + (impression * (int(DURATION.astype(np.int64)) / interactions)).astype("timedelta64[us]")
+    )
     columns = [
-        pa.array(impression),
+        pa.array(month * IDS + impression),
         pa.array(time).cast(SCHEMA.field("timestamp").type),
         query_ids.take(pa.array(log.query[row])),
         document_ids.take(pa.array(log.rows(offsets)[row, rank])),

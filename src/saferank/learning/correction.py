@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from saferank.engine.forest import Forest
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.propensity.click_evidence import click_evidence
+from saferank.engine.propensity.logging_exposure import examined
+from saferank.engine.propensity.posterior_relevance import posterior_relevance
 from saferank.engine.ragged import query_sums
 from saferank.learning.foresight import Foreseen, Foresight
 from saferank.learning.methods import LoggedPart
@@ -47,12 +49,25 @@ class Slopes:
         worth = max(self.start_slope, self.start_error)
         return self.slope * kept / worth if kept > 0 and worth > 0 else 0.0
 
+    @property
+    def kept_slope(self) -> float:
+        """The slope of R-hat, shrunk."""
+        return _shrunk(self.slope, self.error)
+
+    @property
+    def kept_start_slope(self) -> float:
+        """The slope of start scores, shrunk."""
+        return _shrunk(self.start_slope, self.start_error)
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """A regression of relevance, and how it compares with the scores that learning starts from."""
 
     samples: Sequence[Sample]
+    """Of the log alone: these clicks came after the start, and with the logging exposure."""
+    history: Sequence[Sample]
+    """What R-hat was fitted to: the same documents first, with the clicks of earlier logs."""
     model: RelevanceModel
     starts: Sequence[NDArray[np.float32]]
     held_out: Sequence[Floats]
@@ -60,17 +75,27 @@ class Evidence:
     slopes: Slopes
     logging_exposure: Floats
     """Of the first sample."""
+    flatter_exposure: Floats | None
+    """The same, see `LoggedPart`."""
     verdict_interactions: int
 
-    @property
+    @cached_property
     def relevance(self) -> Floats:
-        """R of each document of the first sample: predicted within its query, at the level of the query's clicks."""
-        sample, slopes = self.samples[0], self.slopes
+        """R of each document of the first sample: as predicted without its query's clicks, and moved by those.
+
+            predicted(d) = m + slope (R-hat(d) - mean R-hat) + start_slope (start(d) - mean start of the query)
+
+        m is the mean relevance of what was examined. Slopes are shrunk by their standard errors, 1 - 1 / z^2. How far
+        clicks move the prediction: see `posterior_relevance`.
+        """
+        sample, slopes = self.history[0], self.slopes
         evidence, offsets = click_evidence(sample.log, sample.examination), sample.data.offsets
-        predicted = max(slopes.start_slope, 0.0) * self.starts[0] + slopes.slope * self.held_out[0]
-        level = evidence.relevance - within_queries(evidence.relevance, evidence.weight, offsets)
-        relevance: Floats = np.clip(level + within_queries(predicted, evidence.weight, offsets), 0.0, 1.0)
-        return relevance
+        times = examined(sample.log, sample.examination)
+        predicted = np.full(sample.data.documents, sample.log.clicks.sum() / max(times.sum(), 1.0))
+        predicted += slopes.kept_slope * (self.held_out[0] - _mean(self.held_out[0], evidence.weight))
+        start = self.starts[0].astype(np.float64)
+        predicted += slopes.kept_start_slope * within_queries(start, self.logging_exposure, offsets)
+        return posterior_relevance(sample.log, sample.examination, predicted).relevance
 
     @cached_property
     def foresight(self) -> Foresight:
@@ -78,7 +103,13 @@ class Evidence:
         sample = self.samples[0]
         start = exposure(self.starts[0], sample.data.offsets, sample.examination).astype(np.float64)
         return Foresight(
-            sample.log, sample.examination, self.relevance, start, self.logging_exposure, self.verdict_interactions
+            sample.log,
+            sample.examination,
+            self.relevance,
+            start,
+            self.logging_exposure,
+            self.verdict_interactions,
+            self.flatter_exposure,
         )
 
 
@@ -87,27 +118,33 @@ def find_evidence(
     train: LoggedPart,
     validation: LoggedPart,
     *,
+    earlier: Sequence[Sample] = (),
     seed: int = 0,
     progress: Callable[[Epoch], None] | None = None,
 ) -> Evidence:
-    """Fit R-hat to both parts, cross-fitted over queries, and weight it against the scorer's own scores.
+    """Fit R-hat to both parts and to earlier logs, cross-fitted over queries; weight it against the scorer's scores.
 
-    The verdict is taken to have as many interactions as the validation part.
+    The weights come from the two parts alone: the scorer may have been learned from the clicks of an earlier log.
     """
     samples, parts = _samples(train, validation)
+    history = with_earlier(samples, earlier)
     starts = [score(scorer, part.data.features) for part in parts]
     report = None if progress is None else lambda trees: progress(Epoch(trees, math.nan, math.nan, math.nan))
-    model = fit_relevance(samples, features=scorer.read, seed=seed, progress=report)
+    model = fit_relevance(history, features=scorer.read, seed=seed, progress=report)
     held_out = [model.cross_fitted(place, sample.data) for place, sample in enumerate(samples)]
     slopes = fit_slopes(samples, starts, held_out)
-    size = validation.log.total_interactions
-    return Evidence(samples, model, starts, held_out, slopes, parts[0].logging_exposure, size)
+    size = validation.verdict_interactions or validation.log.total_interactions
+    return Evidence(
+        samples, history, model, starts, held_out, slopes, parts[0].logging_exposure, parts[0].flatter_exposure, size
+    )
 
 
-def with_relevance(train: LoggedPart, validation: LoggedPart, *, seed: int = 0) -> tuple[LoggedPart, LoggedPart]:
+def with_relevance(
+    train: LoggedPart, validation: LoggedPart, *, earlier: Sequence[Sample] = (), seed: int = 0
+) -> tuple[LoggedPart, LoggedPart]:
     """Return both parts with R-hat of each document, fitted without the clicks on its query."""
     samples, _ = _samples(train, validation)
-    model = fit_relevance(samples, seed=seed)
+    model = fit_relevance(with_earlier(samples, earlier), seed=seed)
     found = [np.clip(model.cross_fitted(place, sample.data), 0.0, 1.0) for place, sample in enumerate(samples)]
     return replace(train, relevance=found[0]), replace(validation, relevance=found[-1])
 
@@ -151,6 +188,21 @@ def _samples(train: LoggedPart, validation: LoggedPart) -> tuple[list[Sample], l
     return [Sample(part.data, part.log, part.examination) for part in parts], parts
 
 
+def with_earlier(samples: Sequence[Sample], earlier: Sequence[Sample]) -> list[Sample]:
+    """Return the samples with the clicks of earlier logs: added where the documents are the same, else appended.
+
+    Whatever ranker showed a document, clicks and examinations add up.
+    """
+    found = list(samples)
+    for one in earlier:
+        same = next((place for place, sample in enumerate(samples) if sample.data is one.data), None)
+        if same is None:
+            found.append(one)
+        else:
+            found[same] = replace(found[same], log=found[same].log.merge(one.log))
+    return found
+
+
 def fit_slopes(samples: Sequence[Sample], starts: Sequence[NDArray[np.float32]], held_out: Sequence[Floats]) -> Slopes:
     """Weight start scores and R-hat by least squares within queries, on clicks that R-hat has not seen.
 
@@ -179,6 +231,15 @@ def within_queries(values: Floats, weight: Floats, offsets: NDArray[np.int64]) -
     """Return the values less their weighted mean over the query."""
     mean = query_sums(weight * values, offsets) / np.maximum(query_sums(weight, offsets), np.finfo(np.float64).tiny)
     return values - np.repeat(mean, np.diff(offsets))
+
+
+def _shrunk(slope: float, error: float) -> float:
+    """Return the slope times 1 - 1 / z^2; 0 unless it is more than a standard error above 0."""
+    return slope * (1 - (error / slope) ** 2) if slope > error > 0 else 0.0
+
+
+def _mean(values: Floats, weight: Floats) -> float:
+    return float(values @ weight) / max(float(weight.sum()), float(np.finfo(np.float64).tiny))
 
 
 def _spread(values: Floats, offsets: NDArray[np.int64]) -> float:

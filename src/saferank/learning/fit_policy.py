@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -28,11 +28,13 @@ from saferank.features.schema import FeatureSchema, feature_names
 from saferank.files.json_format import finite
 from saferank.learning.compare_policies import ComparedPolicy, compare
 from saferank.learning.learn import learn
-from saferank.learning.methods import FROM_COUNTS, LoggedPart, method_named
+from saferank.learning.methods import FLATTER, FROM_COUNTS, LoggedPart, method_named
+from saferank.learning.relevance import Sample
 from saferank.learning.settings import FitSettings
 from saferank.learning.start import logging_model
 from saferank.learning.training_loop import Epoch, FitResult
-from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.aggregated_log import PARTS, AggregatedLog
+from saferank.logs.earlier_logs import check_earlier, described
 from saferank.policy.policy import Policy, ScorerKind
 from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
@@ -71,6 +73,7 @@ def fit_policy(
     *,
     logging_scores: str | NDArray[np.float32] | None = None,
     start: Policy | None = None,
+    earlier: Sequence[AggregatedLog] = (),
     origin: dict[str, Any] | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> FittedPolicy:
@@ -78,10 +81,13 @@ def fit_policy(
 
     `logging_scores`: of the Plackett-Luce policy that made the log, if they are known: one per document of `data`, or
     the name of a column of it. Trees then begin with that column, and need it when they are served. `start`: a policy
-    with the same features that learning begins with. Otherwise it begins with a model of the logging policy. `origin`
-    goes into the manifest.
+    that learning begins with; the new one reads the same features, prepared alike. Otherwise learning begins with a
+    model of the logging policy. `earlier` logs, of whatever rankers, teach about relevance, with all their parts:
+    nothing can be certified on them. `origin` goes into the manifest.
     """
+    check_earlier(log, earlier)
     left_out = _check_pairs(log, data, settings.without_features)
+    left_out_earlier = [_check_pairs(one, data, settings.without_features, PARTS) for one in earlier]
     base, scores = None if start is None else start.schema.base, logging_scores
     if isinstance(scores, str):
         if settings.scorer == "gbdt" and start is None:
@@ -89,8 +95,13 @@ def fit_policy(
         data, scores = take_column(data, scores, keep=scores == base)
     names = tuple(name for name in feature_names(data) if name != base)
     schema = FeatureSchema(names, log1p=settings.log1p, scaling=settings.scaling, missing=settings.missing, base=base)
+    if start is not None:
+        schema = start.schema
     logs = [log.statistics(part, data) for part in USED_PARTS]
     train, validation = logged_parts(schema.prepare(data), logs[0], logs[1], examination, settings.risk, scores)
+    if held_out := int((log.manifest.get("parts") or {}).get("certify", {}).get("interactions") or 0):
+        train, validation = (replace(part, verdict_interactions=held_out) for part in (train, validation))
+    past = [Sample(train.data, one.statistics(PARTS, data), train.examination) for one in earlier]
     ever_shown = logs[0].times_shown + logs[1].times_shown > 0
     click_rate = float(train.log.clicks.sum() / train.log.total_interactions)
     begin, start_kind = _start(settings, schema, train, validation, start)
@@ -102,6 +113,7 @@ def fit_policy(
             method_named(method),
             train,
             validation,
+            earlier=past,
             training=settings.training,
             keep_start=True,
             progress=None if progress is None else lambda epoch: progress(Step(method, epoch, click_rate)),
@@ -129,6 +141,10 @@ def fit_policy(
                 "documents": data.documents,
             },
             "shown_pairs_without_features": left_out,
+            "earlier": [
+                described(one.manifest) | {"shown_pairs_without_features": dropped}
+                for one, dropped in zip(earlier, left_out_earlier, strict=True)
+            ],
             **(origin or {}),
         },
         "used_parts": list(USED_PARTS),
@@ -192,10 +208,12 @@ def logged_parts(
         if log.clicks.sum() == 0:
             raise DataError(f"part '{name}' of the log has no click on these documents; there is nothing to learn.")
     examination = np.asarray(examination, np.float64)
-    if logging_scores is None:
-        logging_exposure = estimated_logging_exposure(train.merge(validation), examination)
-    else:
-        logging_exposure = known_logging_exposure(logging_scores, train.offsets, examination)
+    logging_exposure, flatter = (
+        estimated_logging_exposure(train.merge(validation), curve)
+        if logging_scores is None
+        else known_logging_exposure(logging_scores, train.offsets, curve)
+        for curve in (examination, examination**FLATTER)
+    )
     first, second = (
         LoggedPart(
             data,
@@ -203,6 +221,7 @@ def logged_parts(
             examination,
             logging_exposure,
             risk=risk,
+            flatter_exposure=flatter,
             known=logging_scores is not None,
             verdict_interactions=validation.total_interactions,
         )
@@ -211,8 +230,10 @@ def logged_parts(
     return first, second
 
 
-def _check_pairs(log: AggregatedLog, data: RankingData, without_features: str) -> int:
-    learned_from = pc.is_in(log.shown_counts["part"], value_set=pa.array(USED_PARTS, pa.string()))
+def _check_pairs(
+    log: AggregatedLog, data: RankingData, without_features: str, parts: Sequence[str] = USED_PARTS
+) -> int:
+    learned_from = pc.is_in(log.shown_counts["part"], value_set=pa.array(parts, pa.string()))
     missing = replace(log, shown_counts=log.shown_counts.filter(learned_from)).missing_pairs(data)
     if len(missing) and without_features == "error":
         first = missing.sort_by([("shown_sum", "descending")]).slice(0, 1).to_pylist()[0]

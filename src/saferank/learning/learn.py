@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 
@@ -11,8 +11,10 @@ import torch
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.learning.boosting import boost
+from saferank.learning.climb import climb
 from saferank.learning.correction import Evidence, correct, find_evidence, with_relevance
 from saferank.learning.methods import METHODS, LoggedPart, Method
+from saferank.learning.relevance import Sample
 from saferank.learning.settings import TrainingSettings
 from saferank.learning.training_loop import Epoch, FitResult, fit
 from saferank.policy.scorers import score
@@ -28,6 +30,7 @@ def learn(
     train: LoggedPart,
     validation: LoggedPart,
     *,
+    earlier: Sequence[Sample] = (),
     training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
     keep_start: bool = False,
     progress: Callable[[Epoch], None] | None = None,
@@ -36,17 +39,18 @@ def learn(
 
     `correction` and `auto` begin with what the scorer is; see `correct` and `choose`. For the other methods see `fit`
     (or `boost`, for trees). Propensities are clipped up in training, to min(10 / sqrt(N), 1), which limits the weight
-    of a lucky click on a rarely shown document; not in validation, where nothing is fitted to them.
+    of a lucky click on a rarely shown document; not in validation, where nothing is fitted to them. `earlier` logs, of
+    whatever ranker, add to what a regression of relevance is fitted to; methods without one do not use them.
     """
     if method.objective is None:
         if not isinstance(scorer, Trees):
             raise UsageError(f"method '{method.name}' grows trees; choose the scorer gbdt.")
-        evidence = find_evidence(scorer, train, validation, seed=training.seed, progress=progress)
+        evidence = find_evidence(scorer, train, validation, earlier=earlier, seed=training.seed, progress=progress)
         if method.name == "correction":
             return correct(scorer, evidence, by_gain=True)
         return choose(scorer, evidence, train, validation, seed=training.seed, progress=progress)
     if method.needs_relevance:
-        train, validation = with_relevance(train, validation, seed=training.seed)
+        train, validation = with_relevance(train, validation, earlier=earlier, seed=training.seed)
     objective, judge = method.objective(clipped(train)), (validation.data, method.objective(validation))
     if isinstance(scorer, Trees):
         return boost(scorer, train.data, objective, validation=judge, seed=training.seed, progress=progress)
@@ -70,15 +74,26 @@ def choose(
     seed: int,
     progress: Callable[[Epoch], None] | None = None,
 ) -> FitResult:
-    """Learn by correction and, if the verdict is not likely to prove that, by the gain bound; keep what is worth more.
+    """Learn by correction and by a path of trees and, if neither is likely to be proven, by the gain bound.
 
-    A correction may show what the log never did. No verdict credits it with that, so where rankings hardly vary the
-    gain bound, which moves exposure among documents that were shown, can be proven with fewer clicks.
+    Kept is what is worth more. The path of trees is for logs whose queries come again: see `climb`. A correction may
+    show what the log never did. No verdict credits it with that, so where rankings hardly vary the gain bound, which
+    moves exposure among documents that were shown, can be proven with fewer clicks.
     """
     begin = deepcopy(scorer)
-    result = correct(scorer, evidence)
-    if evidence.slopes.correction == 0 or (result.chosen is not None and result.chosen.chance >= LIKELY):
-        return result
+    kept = correct(scorer, evidence)
+    if queries_come_again(train, validation):
+        grown = deepcopy(begin)
+        climbed = climb(grown, evidence, seed=seed, progress=progress)
+        path = (*kept.path, *climbed.path)
+        if climbed.worth > kept.worth:
+            scorer.grow(grown.forest)
+            kept = climbed
+        kept = replace(kept, path=path)
+    elif evidence.slopes.correction == 0:
+        return kept
+    if kept.chosen is not None and kept.chosen.chance >= LIKELY:
+        return kept
     bound = METHODS["gain-bound"].objective
     assert bound is not None
     other = boost(
@@ -86,11 +101,19 @@ def choose(
         progress=progress,
     )  # fmt: skip
     foreseen = evidence.foresight.of("gain-bound", score(begin, train.data.features))
-    path = (*result.path, foreseen)
-    if foreseen.gain <= 0 or foreseen.worth <= (0.0 if result.chosen is None else result.chosen.worth):
-        return replace(result, path=path)
+    path = (*kept.path, foreseen)
+    if foreseen.gain <= 0 or foreseen.worth <= kept.worth:
+        return replace(kept, path=path)
     scorer.grow(begin.forest)
     return replace(other, path=path, chosen=foreseen)
+
+
+def queries_come_again(train: LoggedPart, validation: LoggedPart) -> bool:
+    """Whether most interactions of the validation part are of queries that the train part has too."""
+    if train.data is not validation.data:
+        return False
+    again = int(validation.log.interactions[train.log.interactions > 0].sum())
+    return 2 * again > validation.log.total_interactions
 
 
 def clipped(part: LoggedPart) -> LoggedPart:

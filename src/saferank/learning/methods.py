@@ -29,6 +29,9 @@ from saferank.engine.ragged import flat_rows
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 
+FLATTER = 0.8
+"""Power of a flatter examination curve that a verdict may have to hold for."""
+
 
 @dataclass(frozen=True, eq=False)
 class LoggedPart:
@@ -43,6 +46,8 @@ class LoggedPart:
     clip: float = 0.0
     """Propensities below it are raised to it."""
     risk: Risk = field(default_factory=Risk)
+    flatter_exposure: NDArray[np.float64] | None = None
+    """rho_0 if users examine low ranks more than `examination` says, to the power FLATTER; None to believe it."""
     known: bool = False
     """Whether the logging exposure is that of a policy with known scores."""
     verdict_interactions: int | None = None
@@ -52,12 +57,13 @@ class LoggedPart:
 
     def of(self, queries: NDArray[np.int64]) -> LoggedPart:
         """Return the part of some of its queries."""
-        exposure = self.logging_exposure[flat_rows(self.log.offsets, queries)]
+        rows = flat_rows(self.log.offsets, queries)
         return replace(
             self,
             data=self.data.subset(queries),
             log=self.log.subset(queries),
-            logging_exposure=exposure,
+            logging_exposure=self.logging_exposure[rows],
+            flatter_exposure=None if self.flatter_exposure is None else self.flatter_exposure[rows],
             relevance=None,
         )
 

@@ -48,6 +48,11 @@ class FitResult:
     held_out_scores: NDArray[np.float32] | None = None
     """Scores of the training documents by a policy that did not see clicks on their query; None if there is none."""
 
+    @property
+    def worth(self) -> float:
+        """The foreseen worth of what was chosen; 0 if nothing was."""
+        return 0.0 if self.chosen is None else self.chosen.worth
+
 
 def fit(
     scorer: torch.nn.Module,

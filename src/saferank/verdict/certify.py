@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs
 from saferank.verdict.certificate import Certificate, Doubt
 from saferank.verdict.decision import CertifySettings, certificate_of
@@ -34,6 +36,8 @@ def certify(
     logging_scores: str | NDArray[np.float32] | None = None,
     trained_until: str | float | date | None = None,
     trained_without_held_out: bool = False,
+    live: str | Path | Policy | None = None,
+    earlier: Sequence[str | Path | AggregatedLog] = (),
     ledger: str | Path | None = None,
     **log_options: Any,
 ) -> Certificate:
@@ -65,6 +69,9 @@ def certify(
         trained_without_held_out: Of a ranker made elsewhere, if it is so: it never saw the held-out part of this log,
             because it was made from other data or by rules, or trained on what `saferank split` wrote. One of the two
             is needed for scores made elsewhere; neither can be given for a model.
+        live: The model that drew the log's rankings (`serve_as="sampled"`), or its folder: its scores are known.
+        earlier: Logs of the rankers before, of the same users: they help to estimate how likely each rank is examined.
+            None of them may be part of the log.
         ledger: The file that records looks at this log: each further look at the same held-out part costs a share of
             delta. Beside the log by default; an `AggregatedLog` has none unless it is named.
         log_options: How the log is read, as for `load_log`: `columns`, `layout`, `unit`, `reward`, ...
@@ -77,7 +84,8 @@ def certify(
     """
     inputs = load_inputs(
         ranker, log, features, serve_as=serve_as, examination=examination, logging_scores=logging_scores,
-        trained_until=trained_until, trained_without_held_out=trained_without_held_out, **log_options,
+        trained_until=trained_until, trained_without_held_out=trained_without_held_out, live=live, earlier=earlier,
+        **log_options,
     )  # fmt: skip
     if ledger is None and not isinstance(log, AggregatedLog):
         ledger = ledger_path(str(log))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.logs.earlier_logs import share_files
 from saferank.verdict.held_out import HeldOut
 from saferank.verdict.ledger import seconds_of
 
@@ -45,11 +46,18 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     if "certify" in model.get("used_parts", []):
         message = "the model was trained on the part 'certify' too, so nothing is held out; fit it again without."
         raise Refused(message, code="trained-on-certify")
+    for earlier in model.get("inputs", {}).get("earlier") or []:
+        if share_files(earlier, log):
+            raise Refused(
+                f"the model was taught by all of {earlier.get('source')} as an earlier log, so nothing of it is held "
+                "out; certify on the log that the model was fitted to, or fit it again without.",
+                code="trained-on-certify",
+                file=log.get("source"),
+            )
     trained = model.get("inputs", {}).get("log")
     if not trained:
         return
-    hashes = [{file["sha256"] for file in of.get("files", []) if file.get("sha256")} for of in (trained, log)]
-    same_log = trained.get("source") == log.get("source") or bool(hashes[0] & hashes[1])
+    same_log = share_files(trained, log)
     if same_log and log.get("unit") and (log.get("split") or {}).get("by") == "hash":
         raise Refused(
             f"the model was trained on this log split by impression, so that the same {log['unit']} may be in training "

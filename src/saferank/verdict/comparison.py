@@ -98,6 +98,13 @@ class Comparison:
         rho, logged = self.placement @ examination, self.logging_placement @ examination
         return np.where(ranked, rho, logged), logged, np.where(ranked, self._ratio(rho, logged), 1.0)
 
+    @cached_property
+    def _full(self) -> bool:
+        """Whether every interaction fills every rank that its query has a document for, so that `_known` is exact."""
+        documents = np.diff(self.offsets)[self.part.query]
+        none_left = np.arange(self.part.filled.shape[1]) >= documents[:, None]
+        return bool(np.all(none_left | (self.part.filled >= 1.0)))
+
     def mean(self, examination: Floats, most_weight: float) -> float:
         """Return the estimate of the improvement: the mean of `differences`, without its terms."""
         weights = self.ratio(examination, most_weight) - 1.0
@@ -119,7 +126,7 @@ class Comparison:
         else:
             _, logged, ratio = self._known(examination)
             low, high = -float(ranks), ranks * max(most_weight - 1.0, 0.0)
-            if part.filled.min(initial=1.0) >= 1.0:
+            if self._full:
                 low, high = extreme_sums(np.minimum(ratio, most_weight) - 1.0, self.offsets, ranks)
             capped = np.minimum(ratio, float(weights.max(initial=0.0)) + 1.0) - 1.0
             issued = np.bincount(part.query, part.issued, len(self.offsets) - 1).astype(np.float64)

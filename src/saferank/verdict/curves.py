@@ -107,8 +107,10 @@ def curves_for(
     """Return what the verdict has to hold for, from counts that are not held out and the curve that was given, if any.
 
     Raises `Refused` if the log contradicts the given curve, and if the curve can neither be estimated from the log nor
-    is trusted. `within`: the counts' queries are queries within stretches of time. `fixed`: the curve must not depend
-    on the log, which may grow between looks. `strict`: an estimate too wide to check a curve by does not count.
+    is trusted. A curve that the log agrees with is one more beside the confidence set of the estimate; only where the
+    log is not enough for that, a range around the given curve takes its place. `within`: the counts' queries are
+    queries within stretches of time. `fixed`: the curve must not depend on the log, which may grow between looks.
+    `strict`: an estimate too wide to check a curve by does not count.
     """
     if counts.cutoff == 1:
         return Curves(ONE_RANK, np.ones(1))
@@ -140,7 +142,7 @@ def curves_for(
     if fixed and check.status == "agrees":
         return Curves(AGREES, relative, None, others)
     if known and check.status == "agrees":
-        return Curves(AGREES, estimate.curve, estimate.log_covariance, (relative, *others))
+        return Curves(AGREES, estimate.curve, estimate.log_covariance, (relative,))
     if not trust:
         raise Refused(
             f"{unknown} So it cannot check the curve that was given, and a wrong one makes a worse ranker look "

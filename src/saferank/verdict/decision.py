@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -10,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank import __version__
+from saferank.doctor.log_arrays import shown_pairs
 from saferank.engine.bounds.registry import BOUNDS, check_bound
 from saferank.engine.errors import DataError, UsageError
+from saferank.engine.types.log_statistics import LogStatistics, stacked
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
+from saferank.logs.earlier_logs import described
 from saferank.verdict.certificate import Certificate, Verdict
 from saferank.verdict.checks import Refused, check_cutoff, check_features, check_known_ranker, check_ranked
 from saferank.verdict.comparison import Comparison, Rankers
@@ -31,6 +35,7 @@ EXAMINATION = "the examination of the ranks is as estimated from the log, within
 GIVEN = "the examination of the ranks is as it was given, within the range stated"
 KNOWN = "the current ranker draws rankings with Plackett-Luce from the scores given"
 STABLE = "the relevance of a document did not change while the ranker changed"
+EARLIER = "each earlier log is of one ranker, and its users examined the ranks as those of this log do"
 WITHIN = "the relevance of a document did not change within a period"
 UNSEEN = "the ranker was made without the held-out part of the log, as its maker states"
 UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
@@ -86,7 +91,8 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     check_cutoff(log.manifest)
     doubts = log_doubts(log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit)
     rankers = Rankers(log, ranker, inputs.logging_scores)
-    judge, by_period, seen_queries = _best_judge(rankers, settings, doubts, inputs.examination)
+    past = [held_out(one, PARTS, shown_pairs(one)).statistics() for one in inputs.earlier]
+    judge, by_period, seen_queries = _best_judge(rankers, settings, doubts, inputs.examination, past)
     test, curves, limit = judge.comparison, judge.curves, judge.limits[0]
     known = rankers.logging_placement is not None
     if rankers.logging_placement is not None:
@@ -145,10 +151,12 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
             *BOUNDS[settings.bound].assumptions,
             GIVEN if curves.kind == UNCHECKED else EXAMINATION,
             KNOWN if known else WITHIN if by_period else STABLE,
+            *([EARLIER] if inputs.earlier else []),
             *([] if independence is None else [UNSEEN if until is None else UNTIL.format(until)]),
         ),
         warnings=tuple(_warnings(judge, worth, missing, complete=ranker.complete)),
-        inputs={"model": ranker.description, "log": log.manifest},
+        inputs={"model": ranker.description, "log": log.manifest}
+        | ({"earlier": [described(one.manifest) for one in inputs.earlier]} if inputs.earlier else {}),
         saferank=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -171,13 +179,19 @@ def _check_call(inputs: VerdictInputs, settings: CertifySettings) -> None:
 
 
 def _best_judge(
-    rankers: Rankers, settings: CertifySettings, doubts: LogDoubts, examination: Floats | None
+    rankers: Rankers,
+    settings: CertifySettings,
+    doubts: LogDoubts,
+    examination: Floats | None,
+    past: Sequence[LogStatistics] = (),
 ) -> tuple[Judge, bool, NDArray[np.int64]]:
     """Return the judge that expects the higher lower bound, whether it compares by period, and the training queries.
 
     If the ranker never changed, or is known, all interactions of a query are taken together. If it changed, they are
     separated by the stretches of time in which it did not; or, where no drift of demand was found, taken together
     with an allowance for what may have been missed. There is a further allowance if it follows the hour of the day.
+    `past` logs, each of a ranker that did not change, add to what the examination of the ranks is estimated from,
+    unless stretches are separated.
     """
     log, pairs = rankers.log, rankers.pairs
     any_time = BOUNDS[settings.bound].any_time
@@ -190,8 +204,9 @@ def _best_judge(
         if learning.cells == 0:
             message = "the parts 'train' and 'validation' are empty, and the examination of ranks comes from them."
             raise DataError(f"{message} Choose another split, such as 20/20/60.", file=log.source)
+        counts = stacked([learning.statistics(), *([] if by_period else past)])
         curves = curves_for(
-            learning.statistics(), examination, trust=settings.trust_examination, within=by_period, fixed=any_time,
+            counts, examination, trust=settings.trust_examination, within=by_period, fixed=any_time,
             strict=by_period and doubts.may_drift, source=log.source,
         )  # fmt: skip
         validation, test = (rankers.compare(name, strata, settings.clip) for name in ("validation", "certify"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, take_column, with_ids
 from saferank.features.reader import Missing
 from saferank.logs.aggregated_log import AggregatedLog, is_aggregated
+from saferank.logs.earlier_logs import check_earlier
 from saferank.logs.load_log import load_log
 from saferank.logs.split import parse_until, split_of, until_split
 from saferank.policy.model_folder import is_model
@@ -45,6 +46,8 @@ class VerdictInputs:
     trained_until: str | None = None
     """Of a ranker made elsewhere: the moment after which it saw nothing of the log. If None, its maker states that it
     was made without the held-out part."""
+    earlier: tuple[AggregatedLog, ...] = ()
+    """Logs of the rankers before, which help to estimate the examination of the ranks."""
 
 
 def load_inputs(
@@ -57,6 +60,8 @@ def load_inputs(
     logging_scores: str | NDArray[np.float32] | None = None,
     trained_until: str | float | date | None = None,
     trained_without_held_out: bool = False,
+    live: str | Path | Policy | None = None,
+    earlier: Sequence[str | Path | AggregatedLog] = (),
     part: str = "train",
     progress: Callable[[str], object] | None = None,
     **log_options: Any,
@@ -81,10 +86,15 @@ def load_inputs(
             raise UsageError("a model ranks by features; give those of the queries in the log.")
         tell("Reading the features")
         policy = ranker
-        data, scores = _features(policy, features, logging_scores, part)
+        made_by = live_policy(live, logging_scores)
+        data, scores = _features(policy, features, "none" if made_by is not None else logging_scores, part)
+        if made_by is not None:
+            scores = made_by.scores(data, ignore=data.feature_names or ())
         new = ranker_of_policy(policy, data, serve_as)
         if examination is None and str(policy.inputs.get("examination", "")).startswith("given"):
             given = policy.examination
+    elif live is not None:
+        raise UsageError("a live model ranks by features; give the scores of the live ranker instead.")
     elif isinstance(ranker, NewRanker):
         new = ranker
     else:
@@ -104,8 +114,19 @@ def load_inputs(
         check_untouched(policy.manifest, aggregated.manifest)
     if isinstance(given, str):
         given = parse_examination(given, aggregated.cutoff)
+    past = tuple(
+        one if isinstance(one, AggregatedLog) else _read_earlier(one, aggregated, **log_options) for one in earlier
+    )
+    check_earlier(aggregated, past)
     moment = until.isoformat(timespec="seconds") if isinstance(until, datetime) else until
-    return VerdictInputs(new, aggregated, given, scores, policy, None if moment is None else str(moment))
+    return VerdictInputs(new, aggregated, given, scores, policy, None if moment is None else str(moment), past)
+
+
+def live_policy(live: str | Path | Policy | None, logging_scores: object = None) -> Policy | None:
+    """Return the policy that drew the rankings of the log, if it is given; its scores are the logging scores then."""
+    if live is not None and logging_scores is not None:
+        raise UsageError("the scores of the live model are the logging scores; give one of both.")
+    return live if live is None or isinstance(live, Policy) else Policy.load(live)
 
 
 def read_log(log: str | Path, policy: Policy | None = None, **log_options: Any) -> AggregatedLog:
@@ -117,6 +138,14 @@ def read_log(log: str | Path, policy: Policy | None = None, **log_options: Any) 
         if "split" in trained:
             log_options["split"] = split_of(trained["split"])
     return load_log(log, **log_options)
+
+
+def _read_earlier(earlier: str | Path, log: AggregatedLog, **log_options: Any) -> AggregatedLog:
+    """Return an earlier log, read as the log was, whatever its parts."""
+    if is_aggregated(earlier):
+        return load_log(earlier)
+    reading = {name: log_options[name] for name in ("columns", "layout", "on_bad_rows") if name in log_options}
+    return load_log(earlier, cutoff=log.cutoff, **reading)
 
 
 def _features(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -204,6 +205,18 @@ class LogStatistics:
             self.clicked + other.clicked,
             rankings,
         )
+
+
+def stacked(logs: Sequence[LogStatistics]) -> LogStatistics:
+    """Return one log with the queries of all, those of each log as queries of their own; without rankings."""
+    if len(logs) == 1:
+        return logs[0]
+    interactions, shown, clicked = (
+        np.concatenate([getattr(log, name) for log in logs]) for name in ("interactions", "shown", "clicked")
+    )
+    return LogStatistics(
+        offsets_of(np.concatenate([np.diff(log.offsets) for log in logs])), interactions, shown, clicked
+    )
 
 
 def _whole_numbers(name: str, values: Any) -> NDArray[np.int64]:

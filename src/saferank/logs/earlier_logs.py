@@ -1,0 +1,38 @@
+"""Logs of the rankers before: what they may be used for beside the log of the current one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from saferank.engine.errors import UsageError
+from saferank.logs.aggregated_log import AggregatedLog
+
+KEPT = ("source", "files", "rows", "period", "parts")
+"""What the manifest of a policy or certificate keeps of an earlier log."""
+
+
+def share_files(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two manifests are of the same source, or have a file in common by its hash."""
+    hashes = [{file["sha256"] for file in of.get("files") or [] if file.get("sha256")} for of in (one, other)]
+    return one.get("source") == other.get("source") or bool(hashes[0] & hashes[1])
+
+
+def check_earlier(log: AggregatedLog, earlier: Sequence[AggregatedLog]) -> None:
+    """Raise if an earlier log is counted for other ranks, or is part of the log: it would reveal what is held out."""
+    for one in earlier:
+        if one.cutoff != log.cutoff:
+            raise UsageError(
+                f"{one.source} is counted for {one.cutoff} ranks, but {log.source} for {log.cutoff}; aggregate both "
+                "with the same cutoff."
+            )
+        if share_files(log.manifest, one.manifest):
+            raise UsageError(
+                f"{one.source} is given as an earlier log, but it is part of {log.source}: all of an earlier log is "
+                "used, and that would use up what is held out. Give only logs that are not in it."
+            )
+
+
+def described(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return what identifies an earlier log."""
+    return {name: manifest.get(name) for name in KEPT}

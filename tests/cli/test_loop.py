@@ -1,0 +1,74 @@
+"""docs/loop.md on a log of a few queries: pooled logs of the live model, earlier logs, and looks in one ledger."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from saferank.lab.raw_log import write_raw_log
+from saferank.policy.policy import Policy
+from tests.cli.running import Ran
+from tests.verdict.small_log import small_log
+
+
+def test_two_rounds(tmp_path: Path, saferank: Callable[..., Ran]) -> None:
+    world = small_log()
+    data = world.data
+    assert data.query_ids is not None
+    ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
+    columns = {"good": data.features[:, 0], "noise": data.features[:, 1]}
+    pq.write_table(pa.table(ids | columns), tmp_path / "features.parquet")
+    with_features = ("--features", tmp_path / "features.parquet")
+    curve = ("--examination", "1,0.5,0.25")
+    looks = ("--serve-as", "sampled", "--trust-examination", "--ledger", tmp_path / "looks.json")
+
+    def log(folder: str, month: int, scores: np.ndarray, interactions: int) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        path = tmp_path / folder / f"month-{month}.parquet"
+        rng = np.random.default_rng(month)
+        write_raw_log(path, data, scores, world.model, interactions, rng, month=month)
+
+    log("live-0", 0, world.logging_scores, 10_000)
+    fitted = saferank(
+        "fit", tmp_path / "live-0", *with_features, *curve, "--split", "40/10/50", "--out", tmp_path / "model-1"
+    )
+    assert fitted.exit_code == 0, fitted.err
+    found = saferank(
+        "certify", tmp_path / "model-1", tmp_path / "live-0", *with_features, *looks, "--out", tmp_path / "1.json"
+    )
+    assert found.exit_code == 0, found.out + found.err
+
+    live = Policy.load(tmp_path / "model-1")
+    history = ("--live", tmp_path / "model-1", "--earlier", tmp_path / "live-0")
+    for month in (1, 2):  # the second time, the log of the live model has grown
+        log("live-1", month, live.scores(data), 3_000)
+        fitted = saferank(
+            "fit", tmp_path / "live-1", *with_features, *curve, *history, "--split", "40/10/50", "--out",
+            tmp_path / "model-2",
+        )  # fmt: skip
+        assert fitted.exit_code == 0, fitted.err
+        found = saferank(
+            "certify", tmp_path / "model-2", tmp_path / "live-1", *with_features, *history, *looks, "--out",
+            tmp_path / "2.json",
+        )  # fmt: skip
+        assert found.exit_code in (0, 3, 4), found.out + found.err
+        certificate = json.loads((tmp_path / "2.json").read_text())
+        assert certificate["inputs"]["log"]["parts"]["train"]["interactions"] > 0.35 * 3_000 * month
+        assert certificate["look"] == month
+        assert certificate["logging_exposure"] == "known"
+        assert [one["source"] for one in certificate["inputs"]["earlier"]] == [str(tmp_path / "live-0")]
+    spent = [look["spent"] for look in json.loads((tmp_path / "looks.json").read_text())["looks"]]
+    np.testing.assert_allclose(spent, [0.05 / 2, 0.05 / 2, 0.05 / 6])
+
+    refused = saferank(
+        "certify", tmp_path / "model-2", tmp_path / "live-0", *with_features, *looks, "--out", tmp_path / "3.json"
+    )
+    assert refused.exit_code == 1
+    wrong = saferank(
+        "certify", tmp_path / "model-2", tmp_path / "live-1", *with_features, *looks, "--live", tmp_path / "model-1",
+        "--logging-scores", "noise", "--out", tmp_path / "3.json",
+    )  # fmt: skip
+    assert wrong.exit_code == 2
