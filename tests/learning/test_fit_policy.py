@@ -23,6 +23,7 @@ from saferank.learning.settings import FitSettings
 from saferank.learning.start import logging_model
 from saferank.learning.training_loop import FitResult
 from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
 from tests.learning.aggregated import aggregated_log
 from tests.learning.problem import EXAMINATION, parameters
@@ -136,9 +137,22 @@ def test_trees_begin_with_the_column_of_the_logging_scores() -> None:
     assert [one["name"] for one in manifest["training"]["path"]] == [one.name for one in result.path]
     assert result.chosen is not None
     assert manifest["training"]["chosen"]["gain"] == result.chosen.gain
+    logging, learned = fitted.comparison
+    assert result.saw_validation  # so the table has what is foreseen
+    assert learned.estimate == pytest.approx(logging.estimate + result.chosen.gain)
+    shown = exposure(score(scorer, prepared.features), DATA.offsets, EXAMINATION).astype(np.float64)
+    seen = compare("auto", shown, parts[1], EVER_SHOWN)
+    assert seen.estimate - seen.lower_bound == pytest.approx(learned.estimate - learned.lower_bound)
+
+
+def test_without_a_path_of_trees_the_table_has_what_clicks_on_other_queries_taught() -> None:
+    fitted = fit_policy(LOG, WIDER, EXAMINATION, replace(AUTO, method="correction"), logging_scores="production")
+    prepared = fitted.policy.schema.prepare(WIDER)
+    parts = logged_parts(prepared, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), prepared.features[:, -1])
+    result = learn(Trees(5, "column"), METHODS["correction"], *parts, training=QUICK)
     assert result.held_out_scores is not None
     shown = exposure(result.held_out_scores, DATA.offsets, EXAMINATION).astype(np.float64)
-    assert fitted.comparison[1] == compare("auto", shown, parts[1], EVER_SHOWN)
+    assert fitted.comparison[1] == compare("correction", shown, parts[1], EVER_SHOWN)
 
 
 def test_a_start_that_corrects_a_column_keeps_it() -> None:

@@ -18,7 +18,15 @@ RELEVANCE = np.array([0.2, 0.5, 0.3, 0.6])
 LOGGING = np.array([0.5, 0.0, 0.3, -0.2], np.float32)
 NEW = np.array([0.3, 0.08, 0.26, 0.0], np.float32)
 LOGS, SIZE = 10_000, 60
-ONE_SIDED = 1.645
+ONE_SIDED = 1.96
+"""Of delta 0.025, half of 0.05: that of a first look."""
+
+
+def proves(x: NDArray[np.float64], low: float) -> NDArray[np.bool_]:
+    """Which rows a verdict proves: the mean is above the width of a bound that allows for a loss of `-low`."""
+    size = x.shape[1]
+    width = np.hypot(ONE_SIDED * x.std(axis=1, ddof=1) / math.sqrt(size), low * math.log(0.025) / size)
+    return x.mean(axis=1) > width
 
 
 def draw(
@@ -42,7 +50,7 @@ def foresight(examination: NDArray[np.float64], size: int = SIZE) -> Foresight:
     ],
 )
 def test_gain_and_chance_are_those_of_drawn_verdicts(examination: NDArray[np.float64], slack: float) -> None:
-    """X_i = sum of rho / rho_0 - 1 over the clicks of interaction i; proven if its mean is 1.645 errors above 0."""
+    """X_i = sum of rho / rho_0 - 1 over the clicks of interaction i; proven if its mean is a width above 0."""
     found = foresight(examination).of("new", NEW)
     rho_0, rho = (exposure(scores.astype(np.float64), OFFSETS, examination) for scores in (LOGGING, NEW))
     weight = rho / rho_0 - 1
@@ -51,7 +59,7 @@ def test_gain_and_chance_are_those_of_drawn_verdicts(examination: NDArray[np.flo
     assert rankings is not None
     x = (weight[rankings.ranking] * rankings.clicks).sum(axis=1).reshape(LOGS, SIZE)
     assert found.gain == pytest.approx(float(x.mean()), abs=5 * float(x.std()) / math.sqrt(x.size))
-    proven = x.mean(axis=1) > ONE_SIDED * x.std(axis=1, ddof=1) / math.sqrt(SIZE)
+    proven = proves(x, float(np.sort(np.minimum(weight, 0.0))[: len(examination)].sum()))
     assert 0.2 < found.chance < 0.9
     error = math.sqrt(proven.mean() * (1 - proven.mean()) / LOGS)
     assert found.chance == pytest.approx(proven.mean(), abs=5 * error + slack)
@@ -113,7 +121,7 @@ def test_a_weight_beyond_what_clicks_can_carry_is_limited() -> None:
     assert rankings is not None
     weight = np.minimum(rho / rho_0, 5.0) - 1
     x = (weight[rankings.ranking] * rankings.clicks).sum(axis=1).reshape(-1, size)
-    proven = x.mean(axis=1) > ONE_SIDED * x.std(axis=1, ddof=1) / math.sqrt(size)
+    proven = proves(x, float(weight.min()))
     assert found == pytest.approx(proven.mean(), abs=0.05)
     whole = rho / rho_0 - 1
     assert whole[3] > 200

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.exposure_crm import exposure_crm
@@ -17,9 +18,10 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.features.schema import FeatureSchema
 from saferank.lab.simulate import simulate
 from saferank.learning.boosting import boost
+from saferank.learning.climb import climb
 from saferank.learning.correction import correct, find_evidence
 from saferank.learning.fit_policy import logged_parts
-from saferank.learning.learn import LIKELY, learn
+from saferank.learning.learn import LIKELY, learn, queries_come_again
 from saferank.learning.methods import METHODS, LoggedPart
 from saferank.learning.relevance import Sample, fit_relevance
 from saferank.learning.settings import FitSettings
@@ -158,7 +160,7 @@ def test_trees_are_boosted_on_the_clipped_objective(part: Part) -> None:
     assert parameters(found) == parameters(expected)
 
 
-# Correction or gain bound: what `auto` chooses
+# Correction, path of trees or gain bound: what `auto` chooses
 
 
 def in_a_shop(interactions: int, *, sampled: bool, scale: float = 1.0) -> tuple[LoggedPart, LoggedPart, Trees]:
@@ -183,7 +185,10 @@ def test_auto_falls_back_to_the_gain_bound_where_rankings_do_not_vary() -> None:
     result = learn(scorer, METHODS["auto"], train, validation)
     assert correction.chosen is not None
     assert correction.chosen.chance < LIKELY
-    assert [one.name for one in result.path] == [*(one.name for one in correction.path), "gain-bound"]
+    climbed = climb(deepcopy(expected), find_evidence(expected, train, validation))
+    assert climbed.worth == 0  # no policy on the path is likely to be proven
+    assert [one.name for one in result.path] == [one.name for one in (*correction.path, *climbed.path, result.path[-1])]
+    assert result.path[-1].name == "gain-bound"
     assert result.chosen == result.path[-1]
     assert result.chosen.worth > correction.chosen.worth
     assert result.held_out_scores is None
@@ -191,13 +196,41 @@ def test_auto_falls_back_to_the_gain_bound_where_rankings_do_not_vary() -> None:
     assert parameters(scorer) == parameters(expected) != parameters(by_correction)
 
 
-def test_auto_corrects_where_rankings_vary() -> None:
+def test_auto_climbs_where_rankings_vary_and_queries_come_again() -> None:
     train, validation, scorer = in_a_shop(8_000, sampled=True)
-    expected = deepcopy(scorer)
+    expected, by_correction = deepcopy(scorer), deepcopy(scorer)
     result = learn(scorer, METHODS["auto"], train, validation)
     assert result.chosen is not None
     assert result.chosen.chance >= LIKELY
+    assert result.chosen.worth > correct(by_correction, find_evidence(by_correction, train, validation)).worth
     assert "gain-bound" not in {one.name for one in result.path}
+    climb(expected, find_evidence(expected, train, validation))
+    assert parameters(scorer) == parameters(expected)
+
+
+def by_query(train: LoggedPart, validation: LoggedPart) -> tuple[LoggedPart, LoggedPart]:
+    """Both parts with every second query, train with the first, validation with the others."""
+    return tuple(  # type: ignore[return-value]
+        replace(part, log=only_queries(part.log, np.arange(part.log.queries) % 4 // 3 == place))
+        for place, part in enumerate((train, validation))
+    )
+
+
+def only_queries(log: LogStatistics, chosen: NDArray[np.bool_]) -> LogStatistics:
+    there = chosen[log.query_of_document][:, None]
+    return replace(
+        log, interactions=np.where(chosen, log.interactions, 0), shown=log.shown * there, clicked=log.clicked * there,
+        rankings=None,
+    )  # fmt: skip
+
+
+def test_auto_corrects_where_whole_queries_are_held_out() -> None:
+    train, validation, scorer = in_a_shop(60_000, sampled=True)
+    train, validation = by_query(train, validation)
+    assert not queries_come_again(train, validation)
+    expected = deepcopy(scorer)
+    result = learn(scorer, METHODS["auto"], train, validation)
+    assert result.chosen is not None
     correct(expected, find_evidence(expected, train, validation))
     assert parameters(scorer) == parameters(expected)
 
@@ -208,13 +241,13 @@ def test_correction_takes_the_largest_gain() -> None:
     assert result.chosen == max(result.path, key=lambda one: one.gain)
 
 
-def test_auto_keeps_a_correction_that_is_worth_more_than_the_gain_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_keeps_trees_that_are_worth_more_than_the_gain_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """However unlikely its proof."""
     monkeypatch.setattr("saferank.learning.learn.LIKELY", 2.0)
     train, validation, scorer = in_a_shop(8_000, sampled=True)
     expected = deepcopy(scorer)
     result = learn(scorer, METHODS["auto"], train, validation)
-    correct(expected, find_evidence(expected, train, validation))
+    climb(expected, find_evidence(expected, train, validation))
     bound = result.path[-1]
     assert bound.name == "gain-bound"
     assert result.chosen is not None

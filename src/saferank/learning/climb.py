@@ -81,4 +81,4 @@ def climb(
     if not best:
         return FitResult(0, (), path=tuple(path.values()))
     scorer.grow(Forest.joined([scorer.forest, forest_of(booster, best)]))
-    return FitResult(best, (), path=tuple(path.values()), chosen=path[best])
+    return FitResult(best, (), path=tuple(path.values()), chosen=path[best], saw_validation=True)

@@ -122,7 +122,12 @@ def fit_policy(
             raise UsageError(f"{method} went out of bounds in training; choose a lower learning rate.")
         scores = score(scorer, train.data.features) if result.held_out_scores is None else result.held_out_scores
         shown = exposure(scores, data.offsets, validation.examination).astype(np.float64)
-        return scorer, result, compare(method, shown, validation, ever_shown)
+        compared = compare(method, shown, validation, ever_shown)
+        if result.saw_validation and result.chosen is not None:  # its gain is foreseen, and not seen
+            surplus = compared.estimate - (logging.estimate + result.chosen.gain)
+            estimate, bound = compared.estimate - surplus, compared.lower_bound - surplus
+            compared = replace(compared, estimate=estimate, lower_bound=bound)
+        return scorer, result, compared
 
     logging = compare(LOGGING_POLICY, validation.logging_exposure, validation, ever_shown)
     scorer, result, chosen = learned_by(settings.method)

@@ -47,6 +47,8 @@ class FitResult:
     chosen: Foreseen | None = None
     held_out_scores: NDArray[np.float32] | None = None
     """Scores of the training documents by a policy that did not see clicks on their query; None if there is none."""
+    saw_validation: bool = False
+    """Whether it was taught by the clicks of the validation part on these documents, so that they cannot judge it."""
 
     @property
     def worth(self) -> float:
