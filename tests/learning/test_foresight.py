@@ -26,7 +26,7 @@ def proves(x: NDArray[np.float64], low: float) -> NDArray[np.bool_]:
     """Which rows a verdict proves: the mean is above the width of a bound that allows for a loss of `-low`."""
     size = x.shape[1]
     width = np.hypot(ONE_SIDED * x.std(axis=1, ddof=1) / math.sqrt(size), low * math.log(0.025) / size)
-    return x.mean(axis=1) > width
+    return np.asarray(x.mean(axis=1) > width)
 
 
 def draw(
