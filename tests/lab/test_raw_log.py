@@ -127,7 +127,7 @@ def test_the_first_error_is_told_even_where_nothing_can_be_cleaned_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"file/log.parquet: cannot be written: .*Not a directory"):
+    with pytest.raises(DataError, match=r"file/log.parquet: cannot be written"):
         write_raw_log(tmp_path / "file" / "log.parquet", data(), scores(), MODEL, 10, np.random.default_rng(1))
 
     def stop(_: int) -> None:
