@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from saferank.engine.errors import DataError
-from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics
+from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics, stacked
 
 # Query 0 has three documents and five interactions, query 1 one document and two, query 2 was never issued.
 COUNTS: dict[str, Any] = {
@@ -121,3 +121,14 @@ def test_merging_adds_up() -> None:
         one.merge(one.subset([0, 1]))
     with pytest.raises(DataError):
         one.merge(replace(log(), shown=one.shown[:, :1], clicked=one.clicked[:, :1]))
+
+
+def test_stacked_logs_have_the_queries_of_all() -> None:
+    one, other = log(rankings=kept()), log(interactions=[6, 3, 1])
+    both = stacked([one, other])
+    assert both.offsets.tolist() == [0, 3, 4, 6, 9, 10, 12]
+    assert both.interactions.tolist() == [5, 2, 0, 6, 3, 1]
+    np.testing.assert_array_equal(both.clicked, np.concatenate([one.clicked, other.clicked]))
+    np.testing.assert_array_equal(both.shown[6:], other.shown)
+    assert both.rankings is None
+    assert stacked([one]) is one
