@@ -51,9 +51,8 @@ from saferank.learning.boosting import MOST_TREES, PATIENCE
 from saferank.learning.lightgbm_trees import ALWAYS
 
 Floats = NDArray[np.float64]
-STEEP = {"relevance_slope": 0.2, "relevance_noise": 0.05}
-WORLDS: dict[str, dict[str, float]] = {"paper": {}, "steep": STEEP, "trust": STEEP}
-"""Settings of the click model."""
+STEEP = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
+WORLDS = {"paper": PositionBasedModel(), "steep": STEEP, "trust": STEEP}
 INTERACTIONS = tuple(10**power for power in range(2, 9))
 OURS = ("auto", "correction", "gain-bound", "doubly-robust", "direct", "exposure-ips", "exposure-crm")
 """With trees; each with the logging policy known, and not."""
@@ -171,7 +170,7 @@ def prepared(data: str) -> Dataset:
 
 @lru_cache(1)
 def world_of(data: str, world: str, run: int) -> World:
-    return make_world(prepared(data), seed=run, click_model=PositionBasedModel(**WORLDS[world]))
+    return make_world(prepared(data), seed=run, click_model=WORLDS[world])
 
 
 @lru_cache(1)
