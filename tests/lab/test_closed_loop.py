@@ -36,10 +36,10 @@ def rounds(data: RankingData) -> dict[str, list[Round]]:
         return {
             way: closed_loop(
                 small_world(), data, settings=FitSettings(method=method), certified=certified, rounds=count,
-                interactions=8_000, seed=0,
+                interactions=4_000, seed=0,
             )
             for way, method, certified, count in (
-                (CERTIFIED, "auto", True, 4), ("IPS, blindly", "exposure-ips", False, 1)
+                (CERTIFIED, "auto", True, 2), ("IPS, blindly", "exposure-ips", False, 1)
             )
         }  # fmt: skip
 
