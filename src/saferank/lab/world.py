@@ -57,7 +57,7 @@ def make_world(
 ) -> World:
     """Train a logging policy on the labels of a fraction of the (prepared) training queries.
 
-    Early stopping looks at the same fraction of the validation queries. The production ranker of the experiments:
+    Early stopping looks at the same fraction of the validation queries. The current ranker of the experiments:
     trusted, but far from the best that the features allow.
     """
     model = click_model or PositionBasedModel()
