@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -183,7 +183,7 @@ def _steps(steps: dict[str, Step]) -> Table:
         epoch, bound = step.epoch, step.epoch.estimate - step.epoch.risk
         values = [f"{value:.4f}" for value in (epoch.estimate, epoch.risk, bound)]
         compared = f"{step.click_rate:.4f} ({bound - step.click_rate:+.4f})"
-        estimates = method in ESTIMATES and isfinite(bound)
+        estimates = method in ESTIMATES and math.isfinite(bound)
         table.add_row(method, str(epoch.epoch), *([*values, compared] if estimates else ["", "", "", ""]))
     return table
 
@@ -215,7 +215,9 @@ def _words(ranker: SafeRanker, out: Path, method: str) -> str:
     lines.append(f"Features: {listed(schema.names, 3)}{needs}.")
     lines.append(f"{out}: {_chosen(manifest, method, logging.estimate)}")
     change = mine.estimate / logging.estimate - 1
-    lines.append(f"Estimated clicks on what the log shows: {change:+.1%} relative to the current ranker.")
+    foreseen = manifest["training"].get("chosen") or {"gain": math.inf}
+    if not math.isclose(mine.estimate - logging.estimate, foreseen["gain"], rel_tol=1e-6):
+        lines.append(f"Estimated clicks on what the log shows: {change:+.1%} relative to the current ranker.")
     if change < -CLEARLY and manifest["training"].get("chosen") is None and schema.base is None:
         lines.append("The features do not explain what the current ranker shows: give its scores\n(--logging-scores).")
     if best.estimate - mine.estimate > CLEARLY * logging.estimate:
@@ -236,4 +238,4 @@ def _chosen(manifest: dict[str, Any], method: str, click_rate: float) -> str:
             return "the clicks do not support any departure from the current ranker yet: this is a model of it."
         return f"{method}."
     gain, chance = foreseen["gain"] / click_rate, foreseen["chance"]
-    return f"{foreseen['name']}. Foreseen: {gain:+.1%} clicks; chance that certify can prove it: {chance:.0%}."
+    return f"{foreseen['name']}.\nForeseen: {gain:+.1%} clicks; chance that certify can prove it: {chance:.0%}."
