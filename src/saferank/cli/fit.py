@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 DEFAULTS = FitSettings()
 ESTIMATES = ("exposure-ips", "exposure-crm", "doubly-robust", "direct", "self-normalised-ips")
 """Methods whose value is an estimate of clicks per interaction, or a bound of it."""
+UNLIKELY = 0.3
+"""Chance of a proof below which a look at the held-out part is not worth its share of delta."""
 CLEARLY = 0.02
 """Share of the current ranker's clicks by which another method must be ahead to be worth a word."""
 METHODS_HELP = "; ".join(f"[cyan]{name}[/cyan]: {METHODS[name].description}" for name in FROM_COUNTS) + "."
@@ -47,7 +49,10 @@ def fit(
     ] = DEFAULTS.delta,
     scorer: Annotated[
         Literal["gbdt", "mlp", "linear"],
-        typer.Option(metavar="KIND", help="Kind of scorer: gbdt (trees), mlp (a neural network) or linear."),
+        typer.Option(
+            metavar="KIND",
+            help="Kind of scorer: gbdt (trees), mlp (a neural network) or linear; for these two, auto is gain-bound.",
+        ),
     ] = DEFAULTS.scorer,  # type: ignore[assignment]
     examination: options.Examination = None,
     cutoff: options.Cutoff = None,
@@ -238,4 +243,5 @@ def _chosen(manifest: dict[str, Any], method: str, click_rate: float) -> str:
             return "the clicks do not support any departure from the current ranker yet: this is a model of it."
         return f"{method}."
     gain, chance = foreseen["gain"] / click_rate, foreseen["chance"]
-    return f"{foreseen['name']}.\nForeseen: {gain:+.1%} clicks; chance that certify can prove it: {chance:.0%}."
+    advice = "\nThat is little: log more before you ask for a verdict." if chance < UNLIKELY else ""
+    return f"{foreseen['name']}.\nForeseen: {gain:+.1%} clicks; chance that certify can prove it: {chance:.0%}.{advice}"
