@@ -58,9 +58,7 @@ def boost(
 
     def newton(added: NDArray[np.float64], _: lightgbm.Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         _value, slope = objective.value_and_slope((starts[0] + added).astype(np.float32))
-        size = np.abs(slope)
-        largest = max(float(size.max(initial=0.0)), np.finfo(np.float32).tiny)
-        return -slope / largest, np.maximum(size / largest, LEAST_CURVATURE)
+        return newton_step(slope)
 
     def value(added: NDArray[np.float64], _: lightgbm.Dataset) -> tuple[str, float, bool]:
         queries = np.arange(validation[0].queries)
@@ -88,3 +86,12 @@ def boost(
     added = forest_of(booster, best) if best else Forest.empty()
     scorer.grow(Forest.joined([scorer.forest, added]))
     return FitResult(best, tuple(history))
+
+
+def newton_step(slope: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return gradient and curvature for LightGBM, which minimises: the slope and its absolute value, floored."""
+    size = np.abs(slope)
+    largest = max(float(size.max(initial=0.0)), np.finfo(np.float32).tiny)
+    gradient: NDArray[np.float64] = -slope / largest
+    curvature: NDArray[np.float64] = np.maximum(size / largest, LEAST_CURVATURE)
+    return gradient, curvature

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from saferank.engine.forest import Forest
 from saferank.engine.objectives.direct_method import direct_method
-from saferank.learning.boosting import LEAST_CURVATURE
 from saferank.learning.boosting import PARAMETERS as BOOSTING
+from saferank.learning.boosting import newton_step
 from saferank.learning.correction import Evidence
 from saferank.learning.foresight import Foreseen
 from saferank.learning.lightgbm_trees import can_split, forest_of, threads_for
@@ -64,9 +64,7 @@ def climb(
         done += 1
         if progress is not None:
             progress(Epoch(done, value, math.nan, value))
-        size = np.abs(slope)
-        largest = max(float(size.max(initial=0.0)), np.finfo(np.float32).tiny)
-        return -slope / largest, np.maximum(size / largest, LEAST_CURVATURE)
+        return newton_step(slope)
 
     read = sample.data.features[:, : scorer.read]
     if not can_split(read):
