@@ -120,20 +120,20 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
     for name, interactions in sizes.items():
         with status.status(f"Writing, learning from and certifying on {interactions:,} interactions"):
             rng = np.random.default_rng([seed, 5])
-            learned = log_and_learn(world, data, live, interactions, out / name, settings, rng)
-            learned.policy.save(out / name / "model")
-            found = certify_learned(learned, world, data, live)
+            file = out / name / "log.parquet"
+            policy, log = log_and_learn(world, data, live, interactions, file, settings, rng)
+            policy.save(out / name / "model")
+            found = certify_learned(policy, log, world, data, live)
             found.write(out / name / "certificate.json")
-            truth = true_utility(learned.policy, world, data) - true_utility(live, world, data)
+            truth = true_utility(policy, world, data) - true_utility(live, world, data)
         numbers = (f"{value:+.4f}" for value in (found.improvement, found.lower, truth))
         table.add_row(f"{interactions:,}", *numbers, found.verdict.value)
         sentences.append(f"{interactions:,} interactions, {found.interactions:,} held out: {meaning(found)}")
     console.print(table)
     tell("\n".join(sentences))
     with status.status("Writing the report"):
-        policy = learned.policy
-        health = diagnose(learned.log, data, policy.examination)
-        changes = exposure_changes(policy, learned.log, data, serve_as="sampled")
+        health = diagnose(log, data, policy.examination)
+        changes = exposure_changes(policy, log, data, serve_as="sampled")
         name = "/".join((out / name / "model").parts[-2:])
         write_page(report_page(Report(name, policy.manifest, found, changes, health)), out / "report.html")
     tell(f"The report is {out / 'report.html'}.")

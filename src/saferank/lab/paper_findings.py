@@ -1,7 +1,5 @@
 """The paper's findings, each checked on a table of results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise

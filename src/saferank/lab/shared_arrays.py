@@ -1,7 +1,5 @@
 """A prepared data set in a folder of arrays, so that several processes map the same memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A ranking policy: features in, scores and exposure out."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,8 +69,8 @@ class Policy:
 
         write_policy(self, Path(folder))
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Policy:
+    @staticmethod
+    def load(folder: str | Path) -> "Policy":
         """Read what `save` wrote."""
         from saferank.policy.model_folder import read_policy
 

@@ -1,7 +1,5 @@
 """Candidates ranked as a stream, block by block, and written to a Parquet or CSV file."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a policy shows: ranks, and the exposure of each document, by the way it is served."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
