@@ -99,7 +99,7 @@ def report(
     else:
         raise DataError("was written neither by `saferank fit` nor by `saferank reproduce`.", file=source)
     write_page(text, out)
-    tell(str(out), headline=kind)
+    tell(f" {out}", headline=kind)
 
 
 def _certificates(model: Path) -> list[Path]:
