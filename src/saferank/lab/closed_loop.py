@@ -53,7 +53,6 @@ def closed_loop(
     rounds: int,
     interactions: int,
     seed: int,
-    shares: tuple[float, ...] = LOOP_SHARES,
     progress: Callable[[Round], None] | None = None,
 ) -> list[Round]:
     """Run the loop on the training queries of a world, beginning with its logging policy.
@@ -63,9 +62,8 @@ def closed_loop(
 
     Without `certified` it learns from this round's log alone, split as by default, and goes live whatever it is. With
     it, the loop is that of docs/loop.md: the logs of the live policy are read together as long as it is live, those of
-    the policies before it are earlier logs, and the new policy goes live if the verdict on the held-out part (the last
-    of `shares`) is DEPLOY, at the delta that the ledger has left. It is not asked for if learning foresees hardly any
-    chance of it.
+    the policies before it are earlier logs, and the new policy goes live if the verdict on the held-out part is DEPLOY,
+    at the delta that the ledger has left. It is not asked for if learning foresees hardly any chance of it.
     """
     live = production_policy(world, data)
     earlier: list[AggregatedLog] = []
@@ -83,7 +81,7 @@ def closed_loop(
                 replace(settings, training=replace(settings.training, seed=seed + number)),
                 np.random.default_rng([seed, 4, number]),
                 month=number,
-                split=HashSplit(shares) if certified else None,
+                split=HashSplit(LOOP_SHARES) if certified else None,
                 pooled=True,
                 start=live,
                 earlier=earlier,

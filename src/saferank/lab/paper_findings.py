@@ -46,20 +46,20 @@ class PaperFinding:
     dataset: str = ""
 
 
-def paper_findings(results: Results, *, margin: float = MARGIN, delta: float = DELTA) -> list[PaperFinding]:
+def paper_findings(results: Results, *, delta: float = DELTA) -> list[PaperFinding]:
     """The paper's claims (a) to (e), and (f) beyond it, checked on each data set of the results.
 
     Methods are compared run by run, in the runs that all of them have. "Clearly below" is by more than `CLEAR` = 0.005
     and, from `ENOUGH` = 5 runs on, significantly so (p < 0.01); "near the skyline" is at most `NEAR` = 0.01 below it;
     N = 400 and N = 10^9 are the nearest points of the grid within a factor of 2; small N is up to 1,000, large N from
-    10^7; `margin` as in `break_even_points`.
+    10^7. Break-even points are found with both `MARGIN` and `CLEAR`.
     """
     found = []
     for dataset in results.datasets:
         curves = {method: results.run_curve(dataset, method, delta) for method in LABELS}
         needed = {
             m: {b.method: b for b in break_even_points(results, margin=m, delta=delta) if b.dataset == dataset}
-            for m in (margin, CLEAR)
+            for m in (MARGIN, CLEAR)
         }
         ablation = {d: results.runs[dataset, "exposure-crm", d] for d in results.deltas(dataset, "exposure-crm")}
         checks = {

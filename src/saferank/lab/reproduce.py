@@ -163,17 +163,18 @@ def reproduce(
     everything = plan.jobs()
     todo = [job for job in everything if job not in have]
     described["jobs"] = jobs or core_count()
-    dataset = prepare(load_dataset(plan.dataset)) if todo else None
+    if not todo:
+        return results
+    dataset = prepare(load_dataset(plan.dataset))
     folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    if dataset is not None:
-        for row in _run(plan, dataset, todo, folder, described["jobs"], len(everything), progress):
-            rows.append(row)
-            described["seconds"] = seconds + time.perf_counter() - started
-            with whole_file(results) as unfinished:
-                pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), unfinished)
-            with whole_file(manifest) as unfinished:
-                unfinished.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    for row in _run(plan, dataset, todo, folder, described["jobs"], len(everything), progress):
+        rows.append(row)
+        described["seconds"] = seconds + time.perf_counter() - started
+        with whole_file(results) as unfinished:
+            pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), unfinished)
+        with whole_file(manifest) as unfinished:
+            unfinished.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     return results
 
 
