@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from saferank.cli import log_options as options
-from saferank.cli.log_options import read_log
+from saferank.cli.log_options import read_log, requested_split
 from saferank.cli.screen import number_table
 from saferank.engine.errors import UsageError
 from saferank.files.atomic_write import check_parents
@@ -25,8 +25,8 @@ def aggregate(
     column: options.Columns = None,
     layout: options.Layout = "auto",
     cutoff: options.Cutoff = None,
-    split: options.Shares = "60/20/20",
-    split_by: options.SplitBy = "hash",
+    split: options.Shares = None,
+    split_by: options.SplitBy = None,
     split_seed: Annotated[int, typer.Option(min=0, help="Seed of a random split.")] = 0,
     unit: options.Unit = None,
     reward: options.Reward = None,
@@ -56,9 +56,8 @@ def aggregate(
     [cyan]saferank aggregate 'logs/*.parquet' --out stats --column click=clicked[/cyan]
     """
     from saferank.logs.aggregated_log import is_aggregated
-    from saferank.logs.split import parse_split
 
-    parts = parse_split(split, by=split_by, seed=split_seed)
+    parts = requested_split(split, split_by, split_seed)
     if out.exists() and not is_aggregated(out):
         raise UsageError(f"--out {out} exists and is not an aggregated log; name another folder.")
     check_parents(out, "folder")

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -102,18 +102,9 @@ def certify(
         float | None, typer.Option(min=1.0, help="Largest weight of a click.", show_default="chosen on validation")
     ] = None,
     segment: options.Segment = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="With --candidate: percentages for train/validation/certify.", show_default="60/20/20"),
-    ] = None,
-    split_by: Annotated[
-        Literal["hash", "time", "query", "unit"] | None,
-        typer.Option(metavar="WAY", help="With --candidate: split by impression (hash), time, query or unit."),
-    ] = None,
-    cutoff: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="K", help="With --candidate: ranks to count.", show_default="all, at most 10"),
-    ] = None,
+    split: options.Shares = None,
+    split_by: options.SplitBy = None,
+    cutoff: options.Cutoff = None,
     part: options.Part = "train",
     column: options.Columns = None,
     layout: options.Layout = "auto",
@@ -135,7 +126,8 @@ def certify(
     (minus --tolerance), and this is wrong with probability at most --delta.
     [bold red]KEEP[/bold red]: it earns fewer. [bold yellow]MORE DATA[/bold yellow]: too little held-out data to decide.
 
-    Only the part [bold]certify[/bold] of the log is used, which training never saw. Each
+    Only the part [bold]certify[/bold] of the log is used, which training never saw. A model
+    has the split and the cutoff of its fit; with --candidate, say them here. Each
     further look at the same part, with any model, costs a share of delta.
     Exit codes: 0 DEPLOY, 3 KEEP, 4 MORE DATA; 1 unusable data or no guarantee
     possible, 2 wrong usage.

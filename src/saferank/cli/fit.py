@@ -76,11 +76,8 @@ def fit(
     layout: options.Layout = "auto",
     on_bad_rows: options.OnBadRows = "error",
     unit: options.Unit = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="Percentages of LOG for train/validation/certify.", show_default="60/20/20"),
-    ] = None,
-    split_by: options.SplitBy = "hash",
+    split: options.Shares = None,
+    split_by: options.SplitBy = None,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Also learn by every other method, for comparison.")
     ] = False,
@@ -126,7 +123,7 @@ def fit(
             features, part=part, columns=names, ignore=parse_names(ignore),
             missing="error" if missing == "error" else "nan",
         )  # fmt: skip
-        parts = requested_split(split, None if split_by == "hash" else split_by)
+        parts = requested_split(split, split_by)
         aggregated, _ = read_log(
             log, status, column=column, layout=layout, cutoff=ranker.wanted_cutoff, split=parts, unit=unit,
             on_bad_rows=on_bad_rows,

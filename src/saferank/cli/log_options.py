@@ -50,13 +50,17 @@ Cutoff = Annotated[
     int | None,
     typer.Option(min=1, metavar="K", help="Number of ranks of LOG to count.", show_default="all, at most 10"),
 ]
-Shares = Annotated[str, typer.Option("--split", help="Percentages of LOG for train/validation/certify.")]
+Shares = Annotated[
+    str | None,
+    typer.Option("--split", help="Percentages of LOG for train/validation/certify.", show_default="60/20/20"),
+]
 SplitBy = Annotated[
-    Literal["hash", "time", "query", "unit"],
+    Literal["hash", "time", "query", "unit"] | None,
     typer.Option(
         metavar="WAY",
         help="hash: impressions at random (units, with --unit); time: the latest certify; query, unit: at random, "
         "each query or unit in one part.",
+        show_default="hash",
     ),
 ]
 Columns = Annotated[
@@ -153,11 +157,12 @@ def parse_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def requested_split(shares: str | None, by: str | None) -> Split | None:
-    """Return the split that --split and --split-by ask for, None if neither is given."""
+def requested_split(shares: str | None, by: str | None, seed: int = 0) -> Split | None:
+    """Return the split that --split, --split-by and the seed ask for, None for the default one."""
     from saferank.logs.split import parse_split
 
-    return None if shares is None and by is None else parse_split(shares or "60/20/20", by=by or "hash")
+    given = shares is not None or by is not None or seed != 0
+    return parse_split(shares or "60/20/20", by=by or "hash", seed=seed) if given else None
 
 
 def read_log(

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from saferank.cli import log_options as options
-from saferank.cli.log_options import check_output_file, parse_columns
+from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import tell
 from saferank.engine.errors import UsageError
 
@@ -17,8 +17,8 @@ from saferank.engine.errors import UsageError
 def split(
     log: options.RawLog,
     out: Annotated[Path, typer.Option(metavar="TRAIN", help="Parquet file to write.")],
-    shares: options.Shares = "60/20/20",
-    split_by: options.SplitBy = "hash",
+    shares: options.Shares = None,
+    split_by: options.SplitBy = None,
     unit: options.Unit = None,
     column: options.Columns = None,
     layout: options.Layout = "auto",
@@ -35,10 +35,10 @@ def split(
     [cyan]saferank split log.parquet --out train.parquet[/cyan]
     """
     from saferank.logs.click_log import open_log
-    from saferank.logs.split import TimeSplit, parse_split
+    from saferank.logs.split import HashSplit, TimeSplit
     from saferank.logs.training_rows import write_training_rows
 
-    wanted, columns = parse_split(shares, by=split_by), parse_columns(column)
+    wanted, columns = requested_split(shares, split_by) or HashSplit(), parse_columns(column)
     check_output_file(out, [log])
     if (Path(log).is_dir() and out.resolve().is_relative_to(Path(log).resolve())) or fnmatch.fnmatch(str(out), log):
         raise UsageError(f"--out {out} would be read as part of {log} the next time; name a file elsewhere.")
@@ -47,14 +47,13 @@ def split(
         status.update(f"Writing {out}")
         made = write_training_rows(opened, wanted, out)
     call = ["saferank", "certify", "--candidate", "scores.parquet", log]
+    again = {"--unit": unit, "--layout": None if layout == "auto" else layout}
     if isinstance(made.split, TimeSplit):  # by its boundary: bad rows that certify drops would move a quantile
         call += ["--trained-until", str(made.split.describe()["boundaries"][1])]
     else:
         call += ["--trained-without-held-out"]
-        call += [] if shares == "60/20/20" else ["--split", shares]
-        call += [] if split_by == "hash" else ["--split-by", split_by]
-    for option, value in (("--unit", unit), ("--layout", None if layout == "auto" else layout)):
-        call += [] if value is None else [option, value]
+        again = {"--split": shares, "--split-by": split_by} | again
+    call += [word for option, value in again.items() if value is not None for word in (option, value)]
     call += [word for pair in column or () for word in ("--column", pair)]
     total = made.kept + made.held_out
     held_out = f"{made.held_out:,} are held out ({made.held_out / total:.0%})"
