@@ -1,11 +1,9 @@
 """The Python interface: a log and features in, a policy and its verdict out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from warnings import warn
 
 import numpy as np
@@ -126,7 +124,7 @@ class SafeRanker:
         earlier: Sequence[str | Path | AggregatedLog] = (),
         live: str | Path | Policy | None = None,
         progress: Callable[[Step], None] | None = None,
-    ) -> SafeRanker:
+    ) -> Self:
         """Learn from the parts `train` and `validation` of the log.
 
         Args:
@@ -270,7 +268,7 @@ class SafeRanker:
         self.policy.save(folder)
 
     @classmethod
-    def load(cls, folder: str | Path) -> SafeRanker:
+    def load(cls, folder: str | Path) -> Self:
         """Read a policy that `save` or `saferank fit` wrote, to rank with it and to certify it.
 
         The folder also restores `logging_scores`, the preparation of features, `examination` if it was given,

@@ -79,7 +79,6 @@ def test_bad_rows(log: Path) -> None:
     [
         ["--column", "click"],
         ["--split", "50/50"],
-        ["--split-by", "luck"],
         ["--split-by", "unit"],
         ["--reward", "hit"],
         ["--layout", "wide"],

@@ -27,7 +27,7 @@ from saferank.learning.training_loop import Epoch
 from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
 from saferank.ranker import SafeRanker
-from tests.cli.running import Ran, cells, run_here
+from tests.cli.running import Ran, cells, run_here, words
 from tests.learning.problem import EXAMINATION, make_part, parameters
 from tests.policy.made import write_features
 
@@ -95,6 +95,13 @@ def test_a_model_a_table_and_words(here: Path, call: Call) -> None:
     assert "not a certificate" in ran.out
     assert manifest["inputs"]["log"]["source"] == "log.parquet"
     assert {file.name for file in here.iterdir()} - {"cache"} == {"features.parquet", "log.parquet", "model"}
+
+
+def test_columns_of_text_are_named(here: Path, call: Call) -> None:
+    features = pq.read_table(here / "features.parquet")
+    titles = pa.array([f"title {row}" for row in range(len(features))])
+    pq.write_table(features.append_column("title", titles), here / "features.parquet")
+    assert "no features: title." in words(call(*KNOWN).out)
 
 
 def test_it_is_the_same_as_from_python(here: Path, call: Call) -> None:

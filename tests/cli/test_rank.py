@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.policy.serve import serve
-from tests.cli.running import Call, Ran
+from tests.cli.running import Call, Ran, words
 from tests.policy.made import EXAMINATION, NAMES, make_data, make_policy, write_features
 
 DATA = make_data((4, 1, 7, 2))
@@ -45,7 +45,8 @@ def test_by_score(here: Path, call: Call) -> None:
 
 def test_sampled_to_csv(here: Path, call: Call) -> None:
     ran = call("--serve-as", "sampled", "--seed", "4", "--cutoff", "2", out="new/ranked.csv")
-    assert ran.out == "new/ranked.csv: 14 documents ranked, sampled with --seed 4, the first 2 of each query shown.\n"
+    said = "new/ranked.csv: 14 documents ranked, sampled with --seed 4, the first 2 of each query shown."
+    assert words(ran.out) == said
     table = pyarrow.csv.read_csv(here / "new" / "ranked.csv")
     scores = make_policy().scores(DATA)
     served = serve(scores, DATA.offsets, EXAMINATION[:2], serve_as="sampled", rng=np.random.default_rng(4))

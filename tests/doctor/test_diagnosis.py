@@ -6,7 +6,7 @@ import pytest
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.health import Finding, Health
 from saferank.engine.errors import UsageError
-from saferank.logs.row_checks import KINDS
+from saferank.logs.row_checks import describe_dropped
 from tests.doctor.logs import aggregated, candidates, random_interactions
 
 EXAMINATION = [1.0, 0.5, 0.25]
@@ -131,7 +131,7 @@ def test_what_was_dropped_is_reported() -> None:
     )
     health = diagnose(log)
     assert health.dropped == {"repeated document": 2}
-    assert KINDS["repeated document"].describe_dropped(2) in about(health, "dropped-rows").text
+    assert describe_dropped("repeated document", 2) in about(health, "dropped-rows").text
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:

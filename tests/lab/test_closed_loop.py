@@ -21,8 +21,9 @@ from saferank.lab.world import World
 from saferank.learning.fit_policy import FittedPolicy, fit_policy
 from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import AggregatedLog
-from saferank.report.closed_loop_figure import CERTIFIED, closed_loop_figure
 from tests.lab.small_world import one_thread, small_world
+
+CERTIFIED = "defaults, certified"
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         made.append({"log": log, "earlier": list(earlier)})
         return fit_policy(log, *arguments, earlier=earlier, **options)
 
-    monkeypatch.setattr("saferank.lab.closed_loop.fit_policy", fit)
+    monkeypatch.setattr("saferank.lab.end_to_end.fit_policy", fit)
     return made
 
 
@@ -109,15 +110,6 @@ def test_blindly_everything_goes_live(rounds: dict[str, list[Round]]) -> None:
     for one in rounds["IPS, blindly"]:
         assert one.utility == one.candidate
         assert one.verdict == "not asked"
-
-
-def test_the_figure_has_a_panel_for_each_size(rounds: dict[str, list[Round]]) -> None:
-    utilities = [one.utility for one in rounds[CERTIFIED]]
-    figure = closed_loop_figure({(CERTIFIED, 10, 0): utilities, ("IPS, blindly", 500, 0): utilities}).to_dict()
-    assert [panel["title"] for panel in figure["hconcat"]] == [
-        "10 interactions per round",
-        "500 interactions per round",
-    ]
 
 
 def test_patterns_of_single_interactions() -> None:

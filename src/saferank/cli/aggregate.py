@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from saferank.cli import log_options as options
-from saferank.cli.log_options import read_log
+from saferank.cli.log_options import read_log, requested_split
 from saferank.cli.screen import number_table
 from saferank.engine.errors import UsageError
 from saferank.files.atomic_write import check_parents
@@ -20,35 +20,18 @@ if TYPE_CHECKING:
 
 
 def aggregate(
-    log: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOG",
-            help="A Parquet or CSV file, a folder or quoted pattern of such files, a session text, "
-            "or [cyan]duckdb://file.db/table[/cyan].",
-        ),
-    ],
+    log: options.RawLog,
     out: Annotated[Path, typer.Option(help="Folder to write; the folder of an earlier run is replaced.")],
     column: options.Columns = None,
     layout: options.Layout = "auto",
     cutoff: options.Cutoff = None,
-    split: Annotated[str, typer.Option(help="Percentages of train/validation/certify.")] = "60/20/20",
-    split_by: Annotated[
-        str,
-        typer.Option(
-            metavar="WAY",
-            help="hash: impressions at random (units, with --unit); time: the latest certify; query, unit: at random, "
-            "each query or unit in one part.",
-        ),
-    ] = "hash",
+    split: options.Shares = None,
+    split_by: options.SplitBy = None,
     split_seed: Annotated[int, typer.Option(min=0, help="Seed of a random split.")] = 0,
     unit: options.Unit = None,
     reward: options.Reward = None,
     reward_most: options.RewardMost = None,
-    segment: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of LOG, such as the device, by which clicks are also counted."),
-    ] = None,
+    segment: options.Segment = None,
     rankings: Annotated[
         bool, typer.Option("--rankings", help="Count complete rankings too, for action-based methods.")
     ] = False,
@@ -73,9 +56,8 @@ def aggregate(
     [cyan]saferank aggregate 'logs/*.parquet' --out stats --column click=clicked[/cyan]
     """
     from saferank.logs.aggregated_log import is_aggregated
-    from saferank.logs.split import parse_split
 
-    parts = parse_split(split, by=split_by, seed=split_seed)
+    parts = requested_split(split, split_by, split_seed)
     if out.exists() and not is_aggregated(out):
         raise UsageError(f"--out {out} exists and is not an aggregated log; name another folder.")
     check_parents(out, "folder")
@@ -92,17 +74,13 @@ def aggregate(
 
 
 def _summary(manifest: dict[str, Any], out: Path) -> RenderableType:
-    from saferank.logs.row_checks import KINDS
+    from saferank.logs.row_checks import describe_dropped, how_many
 
-    size = f"{_count(manifest['rows'], 'row')}, {_count(manifest['cutoff'], 'rank')}"
+    size = f"{how_many(manifest['rows'], 'row')}, {how_many(manifest['cutoff'], 'rank')}"
     columns = ("part", "interactions", "queries", "shown", "clicks", "click-through")
     table = number_table(f"{out}: {size}", columns, left=["part"])
     for part, held in manifest["parts"].items():
         share = f"{held['clicks'] / held['shown']:.2%}" if held["shown"] else "-"
         table.add_row(part, *(f"{held[name]:,}" for name in columns[1:-1]), share)
-    dropped = [f"Dropped {KINDS[kind].describe_dropped(count)}." for kind, count in manifest["bad_rows"].items()]
+    dropped = [f"Dropped {describe_dropped(kind, count)}." for kind, count in manifest["bad_rows"].items()]
     return Group(table, *(Text(line) for line in (*dropped, *manifest["notes"])))
-
-
-def _count(number: int, unit: str) -> str:
-    return f"{number:,} {unit}{'' if number == 1 else 's'}"

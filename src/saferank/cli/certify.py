@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from saferank.cli import log_options as options
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
-from saferank.cli.screen import number_table
+from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ def certify(
             "trained on what [cyan]saferank split[/cyan] wrote.",
         ),
     ] = False,
-    delta: Annotated[
-        float, typer.Option(help="Probability that a DEPLOY is wrong, over all looks at this log.")
-    ] = 0.05,
+    delta: options.Delta = 0.05,
     tolerance: Annotated[float, typer.Option(help="Accepted loss, in clicks per interaction.")] = 0.0,
     bound: Annotated[
         str,
@@ -83,7 +81,7 @@ def certify(
     ] = "one-look",
     serve_as: options.ServeAs = "deterministic",
     examination: Annotated[
-        str | None, typer.Option(help=options.EXAMINATION.help, show_default="given to fit, or estimated from LOG")
+        str | None, typer.Option(help=options.EXAMINATION, show_default="given to fit, or estimated from LOG")
     ] = None,
     trust_examination: Annotated[
         bool,
@@ -103,21 +101,10 @@ def certify(
     most_weight: Annotated[
         float | None, typer.Option(min=1.0, help="Largest weight of a click.", show_default="chosen on validation")
     ] = None,
-    segment: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of LOG: also report the improvement by its values.")
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="With --candidate: percentages for train/validation/certify.", show_default="60/20/20"),
-    ] = None,
-    split_by: Annotated[
-        Literal["hash", "time", "query", "unit"] | None,
-        typer.Option(metavar="WAY", help="With --candidate: split by impression (hash), time, query or unit."),
-    ] = None,
-    cutoff: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="K", help="With --candidate: ranks to count.", show_default="all, at most 10"),
-    ] = None,
+    segment: options.Segment = None,
+    split: options.Shares = None,
+    split_by: options.SplitBy = None,
+    cutoff: options.Cutoff = None,
     part: options.Part = "train",
     column: options.Columns = None,
     layout: options.Layout = "auto",
@@ -139,7 +126,8 @@ def certify(
     (minus --tolerance), and this is wrong with probability at most --delta.
     [bold red]KEEP[/bold red]: it earns fewer. [bold yellow]MORE DATA[/bold yellow]: too little held-out data to decide.
 
-    Only the part [bold]certify[/bold] of the log is used, which training never saw. Each
+    Only the part [bold]certify[/bold] of the log is used, which training never saw. A model
+    has the split and the cutoff of its fit; with --candidate, say them here. Each
     further look at the same part, with any model, costs a share of delta.
     Exit codes: 0 DEPLOY, 3 KEEP, 4 MORE DATA; 1 unusable data or no guarantee
     possible, 2 wrong usage.
@@ -153,24 +141,20 @@ def certify(
     from saferank.verdict.inputs import load_inputs
     from saferank.verdict.ledger import ledger_path
 
-    read: list[str | Path | None]
-    if model is None:
-        raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
     if candidate is not None:
         if log is not None or features is not None or logging_scores is not None or live is not None:
             raise UsageError(
                 "--candidate needs LOG and nothing else: leave MODEL, --features, --logging-scores and --live out."
             )
-        log = model
-        read = [candidate, log]
-    else:
-        if log is None or features is None:
-            raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
-        if split is not None or cutoff is not None or split_by is not None:
-            raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
-        if trained_until is not None or trained_without_held_out:
-            raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
-        read = [*(Path(model) / name for name in (MANIFEST, SCHEMA, WEIGHTS)), features, log]
+        model, log = None, model
+    elif split is not None or cutoff is not None or split_by is not None:
+        raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
+    elif trained_until is not None or trained_without_held_out:
+        raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
+    if log is None or (candidate is None and (model is None or features is None)):
+        raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
+    read = [candidate, features, log]
+    read += [] if model is None else [f"{model}/{name}" for name in (MANIFEST, SCHEMA, WEIGHTS)]
     if looks is not None and not watch:
         raise UsageError("--looks is for --watch; give both, or neither.")
     book = ledger or ledger_path(log)
@@ -180,7 +164,7 @@ def certify(
         raise UsageError(f"--out and --ledger are both {out}; name two files.")
     settings = CertifySettings(delta, tolerance, bound, clip, most_weight, trust_examination, random_per_unit)
     console, status = Console(), Console(stderr=True)
-    ranker = Policy.load(Path(model)) if candidate is None else candidate
+    ranker = str(candidate) if model is None else Policy.load(model)
 
     def load() -> VerdictInputs:
         with status.status("Reading") as now:
@@ -237,24 +221,26 @@ def _watch(
 def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -> None:
     """Print one screen: the verdict, its meaning, the numbers, the other bounds, the assumptions."""
     from saferank.engine.bounds.registry import BOUNDS
+    from saferank.logs.earlier_logs import in_words
     from saferank.verdict.certificate import confidence, meaning
 
     verdict = certificate.verdict.value
-    if certificate.unchecked:
-        warning = "This relies on a given examination curve that the log cannot confirm."
-        console.print(Text(warning, style="bold yellow"))
-    if certificate.independence == "stated":
-        warning = "This relies on your word that the ranker was made without the held-out part of this log."
-        console.print(Text(warning, style="bold yellow"))
-    elif certificate.independence == "trained-until":
-        warning = f"This relies on your word that the ranker was made from nothing after {certificate.trained_until}."
-        console.print(Text(warning, style="bold yellow"))
+    word = {
+        "stated": "made without the held-out part of this log",
+        "trained-until": f"made from nothing after {certificate.trained_until}",
+    }
+    relies_on = ["a given examination curve that the log cannot confirm"] if certificate.unchecked else []
+    if certificate.independence in word:
+        relies_on.append(f"your word that the ranker was {word[certificate.independence]}")
+    for what in relies_on:
+        console.print(Text(f"This relies on {what}.", style="bold yellow"))
     console.print(Text.assemble((f" {verdict} ", COLOURS[verdict] + " reverse"), f"  {meaning(certificate)}\n"))
     unit = "clicks" if certificate.reward is None else certificate.reward
     share, low, high = (f"{value:+.1%}" for value in certificate.relative)
     curve = ", ".join(f"{value:.2g}" for value in certificate.examination["curve"])
     left = certificate.delta / (certificate.look + 1)  # 1 minus the sum of 1 / (j (j + 1)) up to this look
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    earlier = certificate.inputs.get("earlier")
     for name, value in {
         "improvement": f"{certificate.improvement:+.5f} {unit} per interaction ({share})",
         f"bounds, {confidence(certificate.spent)} each": f"{certificate.lower:+.5f} to {certificate.upper:+.5f} "
@@ -265,6 +251,7 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
         "served": "by score" if certificate.serve_as == "deterministic" else "drawn at random from the policy",
         "logging exposure": f"{certificate.logging_exposure}, by {certificate.strata}",
         "examination": f"{certificate.examination['kind']}: {curve}",
+        **({"also read": in_words(earlier)} if earlier else {}),
         "look": f"number {certificate.look} at this data: it uses {certificate.spent:.4g} of delta "
         f"{certificate.delta:g}, {left:.4g} is left for further looks",
     }.items():
@@ -284,7 +271,7 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
         console.print(Text.assemble(("Warning: ", "yellow"), f"{warning[0].upper()}{warning[1:]}"))
     for doubt in certificate.doubts:
         console.print(Text.assemble(("Doubt: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
-    console.print(f"Certificate with all details: {out}. Record of looks: {ledger}.", highlight=False)
+    tell(f"Certificate with all details: {out}. Record of looks: {ledger}.", console)
 
 
 def _bounds_table(certificate: Certificate) -> Table:

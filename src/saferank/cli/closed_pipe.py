@@ -1,7 +1,5 @@
 """Output that outlives its reader: `saferank certify ... | head` ends with the exit code of the verdict."""
 
-from __future__ import annotations
-
 import io
 import os
 import stat

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from saferank.cli.log_options import Seed, check_output_folder
-from saferank.cli.screen import number_table, progress_bar
+from saferank.cli.screen import number_table, progress_bar, tell
 
 if TYPE_CHECKING:
     from saferank.datasets.dataset import Dataset
@@ -59,12 +59,11 @@ def demo(
         dataset = load_dataset(f"synthetic:small@{seed}")
         world = make_world(prepare(dataset), seed=seed, fraction=FRACTION)
         production = evaluate(world.logging_scorer, world.test)[0]
-    introduction = (
+    tell(
         f"The current ranker, trained on few labels, answers {world.train.queries} queries with 5 of about "
         f"{world.train.lengths.mean():.0f} documents each.\nUsers examine rank k with probability 1/k² and click "
         "what they find relevant.\n"
     )
-    console.print(introduction)
     sizes = [round(few), round(many)]
     results: dict[tuple[str, int], float] = {}
     with progress_bar(status, transient=True) as progress:
@@ -85,8 +84,8 @@ def demo(
     save_figure(demo_figure(production, results), out, "demo")
     for size in sizes:
         ips, crm, ours = (_words(results[method, size] - production) for method in METHODS)
-        console.print(f"After {size:,} interactions: IPS {ips}, CRM {crm}, saferank {ours}.", highlight=False)
-    console.print(f"The chart is {out / 'demo.png'}.\n", highlight=False)
+        tell(f"After {size:,} interactions: IPS {ips}, CRM {crm}, saferank {ours}.")
+    tell(f"The chart is {out / 'demo.png'}.\n")
     _verdicts(dataset, {"little": round(little), "much": round(much)}, out, seed)
 
 
@@ -117,27 +116,27 @@ def _verdicts(dataset: Dataset, sizes: dict[str, int], out: Path, seed: int) -> 
     with status.status("Training the current ranker for users whose clicks depend more on relevance"):
         world = make_world(prepare(dataset), seed=seed, fraction=FRACTION, click_model=users)
     live, settings = production_policy(world, data), FitSettings(training=TrainingSettings(seed=seed))
-    console.print("Now with users whose clicks depend more on relevance: may the learned policy go live?\n")
+    tell("Now with users whose clicks depend more on relevance: may the learned policy go live?\n")
     for name, interactions in sizes.items():
         with status.status(f"Writing, learning from and certifying on {interactions:,} interactions"):
             rng = np.random.default_rng([seed, 5])
-            learned = log_and_learn(world, data, live, interactions, out / name, settings, rng)
-            learned.policy.save(out / name / "model")
-            found = certify_learned(learned, world, data, live)
+            file = out / name / "log.parquet"
+            policy, log = log_and_learn(world, data, live, interactions, file, settings, rng)
+            policy.save(out / name / "model")
+            found = certify_learned(policy, log, world, data, live)
             found.write(out / name / "certificate.json")
-            truth = true_utility(learned.policy, world, data) - true_utility(live, world, data)
+            truth = true_utility(policy, world, data) - true_utility(live, world, data)
         numbers = (f"{value:+.4f}" for value in (found.improvement, found.lower, truth))
         table.add_row(f"{interactions:,}", *numbers, found.verdict.value)
         sentences.append(f"{interactions:,} interactions, {found.interactions:,} held out: {meaning(found)}")
     console.print(table)
-    console.print("\n".join(sentences), highlight=False)
+    tell("\n".join(sentences))
     with status.status("Writing the report"):
-        policy = learned.policy
-        health = diagnose(learned.log, data, policy.examination)
-        changes = exposure_changes(policy, learned.log, data, serve_as="sampled")
+        health = diagnose(log, data, policy.examination)
+        changes = exposure_changes(policy, log, data, serve_as="sampled")
         name = "/".join((out / name / "model").parts[-2:])
         write_page(report_page(Report(name, policy.manifest, found, changes, health)), out / "report.html")
-    console.print(f"The report is {out / 'report.html'}.", highlight=False, soft_wrap=True)
+    tell(f"The report is {out / 'report.html'}.")
 
 
 def _cell(value: float, production: float) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from saferank.cli import log_options as options
 from saferank.cli.log_options import check_output_file, read_log
-from saferank.cli.screen import number_table
+from saferank.cli.screen import number_table, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def doctor(
     rankings: Annotated[
         bool, typer.Option("--rankings/--no-rankings", help="Count complete rankings too, which takes longer.")
     ] = True,
-    out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("doctor.html"),
+    out: options.Page = Path("doctor.html"),
 ) -> None:
     """Check whether a click log is fit to learn from, and what to log differently.
 
@@ -72,7 +72,7 @@ def doctor(
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
     Console().print(Group(*screen(health)))
-    Console().print(f"All numbers, with charts: {out}", soft_wrap=True, highlight=False)
+    tell(f"All numbers, with charts: {out}")
 
 
 def screen(health: Health) -> Iterator[RenderableType]:

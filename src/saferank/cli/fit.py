@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.markup import escape
 
 from saferank.cli import log_options as options
 from saferank.cli.log_options import parse_columns, parse_names, read_log, requested_split
-from saferank.cli.screen import number_table
+from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
 from saferank.learning.methods import FROM_COUNTS, METHODS
 from saferank.learning.settings import FitSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
 
     from saferank.learning.compare_policies import ComparedPolicy
@@ -38,12 +39,9 @@ METHODS_HELP = "; ".join(f"[cyan]{name}[/cyan]: {METHODS[name].description}" for
 def fit(
     log: options.Log,
     features: Annotated[str, options.FEATURES],
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder to write.")],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder to write; a model that is there is replaced.")],
     method: Annotated[str, typer.Option(metavar="METHOD", help="What is maximised. " + METHODS_HELP)] = DEFAULTS.method,
-    constant: Annotated[
-        Literal["proven", "paper"],
-        typer.Option("--constant", "--bound", metavar="C", help="Constant of the risk term: proven or paper."),
-    ] = DEFAULTS.constant,
+    constant: options.Constant = DEFAULTS.constant,
     delta: Annotated[
         float, typer.Option(help="Probability that the lower bound fails, for a policy fixed beforehand.")
     ] = DEFAULTS.delta,
@@ -78,23 +76,12 @@ def fit(
     layout: options.Layout = "auto",
     on_bad_rows: options.OnBadRows = "error",
     unit: options.Unit = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="Percentages of LOG for train/validation/certify.", show_default="60/20/20"),
-    ] = None,
-    split_by: Annotated[
-        Literal["hash", "time", "query", "unit"],
-        typer.Option(metavar="WAY", help="What LOG is split by: impression (hash), time, query or unit."),
-    ] = "hash",
+    split: options.Shares = None,
+    split_by: options.SplitBy = None,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Also learn by every other method, for comparison.")
     ] = False,
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, max=options.LARGEST_SEED, metavar="N", help="Seed of the weights and the order of queries."
-        ),
-    ] = DEFAULTS.training.seed,
+    seed: options.Seed = DEFAULTS.training.seed,
     epochs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most epochs; mlp and linear only.")
     ] = DEFAULTS.training.epochs,
@@ -109,35 +96,25 @@ def fit(
     [cyan]saferank certify[/cyan] is foreseen to prove. Learns from the parts [bold]train[/bold] and
     [bold]validation[/bold], and does not touch the part [bold]certify[/bold].
 
-    MODEL is a folder: weights, feature schema, manifest. It appears when it is
-    complete.
+    MODEL is a folder: weights, feature schema, manifest. It appears, or replaces
+    an earlier one, when it is complete.
 
     [cyan]saferank fit log.parquet --features features.parquet --out model[/cyan]
     """
     from saferank.features.load_features import load_features
+    from saferank.features.reader import text_columns
+    from saferank.features.schema import listed
     from saferank.policy.model_folder import check_model_folder
     from saferank.ranker import SafeRanker
 
     check_model_folder(out)
     parse_columns(column)  # a mistake shows here, and not after the features were read
     ranker = SafeRanker(
-        method=method,
-        delta=delta,
-        constant=constant,
-        scorer=scorer,
-        examination=examination,
-        cutoff=cutoff,
-        logging_scores=logging_scores,
-        log1p=not no_log1p,
-        scaling=scaling,
-        missing=_missing(missing),
-        without_features=on_bad_rows,
-        baselines=compare,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        seed=seed,
-    )
-    console, errors = Console(), Console(stderr=True)
+        method=method, delta=delta, constant=constant, scorer=scorer, examination=examination, cutoff=cutoff,
+        logging_scores=logging_scores, log1p=not no_log1p, scaling=scaling, missing=_missing(missing),
+        without_features=on_bad_rows, baselines=compare, epochs=epochs, learning_rate=learning_rate, seed=seed,
+    )  # fmt: skip
+    errors, replaced = Console(stderr=True), out.exists()
     names = None if feature_columns is None else parse_names(feature_columns)
     if names is not None and logging_scores is not None:
         names.append(logging_scores)
@@ -146,7 +123,7 @@ def fit(
             features, part=part, columns=names, ignore=parse_names(ignore),
             missing="error" if missing == "error" else "nan",
         )  # fmt: skip
-        parts = requested_split(split, None if split_by == "hash" else split_by)
+        parts = requested_split(split, split_by)
         aggregated, _ = read_log(
             log, status, column=column, layout=layout, cutoff=ranker.wanted_cutoff, split=parts, unit=unit,
             on_bad_rows=on_bad_rows,
@@ -165,9 +142,13 @@ def fit(
         ranker.fit(aggregated, data, earlier=past, live=live, progress=show)
     ranker.save(out)
     for warning in ranker.warnings:
-        errors.print(f"[yellow]Warning:[/yellow] {escape(warning)}", soft_wrap=True, highlight=False)
-    console.print(_table(ranker.comparison, ranker.settings.method, delta))
-    console.print(_words(ranker, out, ranker.settings.method), soft_wrap=True, highlight=False)
+        tell(warning, errors, headline="Warning:", style="yellow")
+    Console().print(_table(ranker.comparison, method, delta))
+    if unused := [name for name in text_columns(features) if name not in (names or ())]:
+        tell(f"Columns without numbers, which are no features: {listed(unused, 3)}.")
+    tell("\n".join(_lines(ranker, out, method)))
+    if replaced:
+        tell(f"The model that was in {out} is replaced.")
 
 
 def _missing(text: str) -> float | Literal["error"]:
@@ -203,42 +184,39 @@ def _table(comparison: tuple[ComparedPolicy, ...], method: str, delta: float) ->
     return table
 
 
-def _words(ranker: SafeRanker, out: Path, method: str) -> str:
+def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:
+    """Yield what to know about the model, and what to do next."""
     from saferank.features.schema import listed
+    from saferank.logs.earlier_logs import in_words
 
-    schema, manifest = ranker.policy.schema, ranker.policy.manifest
+    schema, foreseen = ranker.policy.schema, ranker.policy.manifest["training"]["chosen"]
     logging, *learned = ranker.comparison
     mine = next(row for row in learned if row.name == method)
     best = max(learned, key=lambda row: row.estimate)
-    lines = []
     if ranker.left_out:
-        lines.append(f"{ranker.left_out:,} shown pairs without features were left out.")
+        yield f"{ranker.left_out:,} shown pairs without features were left out."
+    if earlier := ranker.policy.inputs["earlier"]:
+        yield f"Also learned from {in_words(earlier)}."
     if ranker.examination is None:
         curve = ", ".join(f"{value:.3g}" for value in ranker.policy.examination)
-        lines.append(f"Examination, estimated from the log: {curve}.")
+        yield f"Examination, estimated from the log: {curve}."
     needs = "" if schema.base is None else f", and {schema.base}, the scores that it corrects"
-    lines.append(f"Features: {listed(schema.names, 3)}{needs}.")
-    lines.append(f"{out}: {_chosen(manifest, method, logging.estimate)}")
+    yield f"Features: {listed(schema.names, 3)}{needs}."
+    yield f"{out}: {_chosen(foreseen, method, logging.estimate)}"
     change = mine.estimate / logging.estimate - 1
-    foreseen = manifest["training"].get("chosen")
     expected = change if foreseen is None else foreseen["improvement"] / logging.estimate
     if foreseen is None or not math.isclose(change, expected, rel_tol=1e-6, abs_tol=1e-9):
-        lines.append(f"Estimated clicks on what the log shows: {change:+.1%} relative to the current ranker.")
+        yield f"Estimated clicks on what the log shows: {change:+.1%} relative to the current ranker."
     if expected < -CLEARLY and schema.base is None:
-        lines.append("The features do not explain what the current ranker shows: give its scores\n(--logging-scores).")
+        yield "The features do not explain what the current ranker shows: give its scores (--logging-scores)."
     if best.estimate - mine.estimate > CLEARLY * logging.estimate:
-        lines.append(
-            f"Method {best.name} is estimated {best.estimate / mine.estimate - 1:.1%} higher: try it (--method)."
-        )
-    lines.append("The same clicks chose the policy, so this is not a certificate.")
-    lines.append("The held-out part was not touched: `saferank certify` decides on it.")
-    return "\n".join(lines)
+        yield f"Method {best.name} is estimated {best.estimate / mine.estimate - 1:.1%} higher: try it (--method)."
+    yield "The same clicks chose the policy, so this is not a certificate."
+    yield "The held-out part was not touched: `saferank certify` decides on it."
 
 
-def _chosen(manifest: dict[str, Any], method: str, click_rate: float) -> str:
+def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float) -> str:
     """Return what was learned, and what a verdict on it is foreseen to find."""
-    training = manifest["training"]
-    foreseen = training.get("chosen")
     if foreseen is None:
         if method in ("auto", "correction"):
             return "the clicks do not support any departure from the current ranker yet: this is a model of it."

@@ -25,22 +25,44 @@ FEATURES = typer.Option(
     help="Features of the candidates, one row per query and document: query_id, document_id, numbers. Parquet (file, "
     "folder, pattern), LETOR (file, folder), or [cyan]synthetic:PRESET[/cyan].",
 )
-EXAMINATION = typer.Option(
-    help="Probability that users examine each rank, if you know it: [cyan]1,0.6,0.45[/cyan], or "
-    "[cyan]inverse-rank:1[/cyan] for 1/rank.",
-    show_default="estimated from LOG",
+EXAMINATION = (
+    "Probability that users examine each rank, if you know it: [cyan]1,0.6,0.45[/cyan], or "
+    "[cyan]inverse-rank:1[/cyan] for 1/rank."
 )
-CUTOFF = typer.Option(min=1, metavar="K", help="Number of ranks of LOG to count.", show_default="all, at most 10")
 
 DataArgument = Annotated[
     str, typer.Argument(metavar="DATA", help="A folder in LETOR layout, or [cyan]synthetic:PRESET[/cyan].")
+]
+RawLog = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="A Parquet or CSV file, a folder or quoted pattern of such files, a session text, "
+        "or [cyan]duckdb://file.db/table[/cyan].",
+    ),
 ]
 Log = Annotated[
     str, typer.Argument(metavar="LOG", help="A click log, or a folder that [cyan]saferank aggregate[/cyan] wrote.")
 ]
 Features = Annotated[str | None, FEATURES]
-Examination = Annotated[str | None, EXAMINATION]
-Cutoff = Annotated[int | None, CUTOFF]
+Examination = Annotated[str | None, typer.Option(help=EXAMINATION, show_default="estimated from LOG")]
+Cutoff = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="K", help="Number of ranks of LOG to count.", show_default="all, at most 10"),
+]
+Shares = Annotated[
+    str | None,
+    typer.Option("--split", help="Percentages of LOG for train/validation/certify.", show_default="60/20/20"),
+]
+SplitBy = Annotated[
+    Literal["hash", "time", "query", "unit"] | None,
+    typer.Option(
+        metavar="WAY",
+        help="hash: impressions at random (units, with --unit); time: the latest certify; query, unit: at random, "
+        "each query or unit in one part.",
+        show_default="hash",
+    ),
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -56,6 +78,10 @@ Layout = Annotated[
 OnBadRows = Annotated[
     Literal["error", "drop"],
     typer.Option(help="Rows that cannot be used or lack features: stop with an error, or drop them."),
+]
+Segment = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of LOG, such as the device, whose values are also counted separately."),
 ]
 Unit = Annotated[
     str | None,
@@ -96,6 +122,12 @@ ServeAs = Annotated[
     Literal["deterministic", "sampled"],
     typer.Option(metavar="WAY", help="deterministic: ranked by score; sampled: drawn at random from the policy."),
 ]
+Delta = Annotated[float, typer.Option(help="Probability that a DEPLOY is wrong, over all looks at this log.")]
+Constant = Annotated[
+    Literal["proven", "paper"],
+    typer.Option("--constant", "--bound", metavar="C", help="Constant of the risk term: proven or paper."),
+]
+Page = Annotated[Path, typer.Option(help="HTML page to write.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, metavar="N", help="Seed of everything random.")]
 
 
@@ -125,11 +157,12 @@ def parse_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def requested_split(shares: str | None, by: str | None) -> Split | None:
-    """Return the split that --split and --split-by ask for, None if neither is given."""
+def requested_split(shares: str | None, by: str | None, seed: int = 0) -> Split | None:
+    """Return the split that --split, --split-by and the seed ask for, None for the default one."""
     from saferank.logs.split import parse_split
 
-    return None if shares is None and by is None else parse_split(shares or "60/20/20", by=by or "hash")
+    given = shares is not None or by is not None or seed != 0
+    return parse_split(shares or "60/20/20", by=by or "hash", seed=seed) if given else None
 
 
 def read_log(

@@ -1,13 +1,10 @@
 """The command line: one file per command, which imports what it needs when it runs, so that help is quick."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from saferank import __version__
 from saferank.cli.aggregate import aggregate
@@ -21,6 +18,7 @@ from saferank.cli.plan import plan
 from saferank.cli.rank import rank
 from saferank.cli.report import report
 from saferank.cli.reproduce import reproduce
+from saferank.cli.screen import tell
 from saferank.cli.simulate import simulate
 from saferank.cli.split import split
 from saferank.engine.errors import SaferankError
@@ -85,7 +83,7 @@ for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certi
 
 
 def run() -> None:
-    """Run the command line. A user's mistake ends in one line that says so, never in a stack trace.
+    """Run the command line. A user's mistake ends in a message that says so, never in a stack trace.
 
     The exit code is that of the command even if the reader of its output has gone, as in `saferank certify ... | head`.
     """
@@ -93,17 +91,13 @@ def run() -> None:
         try:
             app()
         except SaferankError as error:
-            _print_error("Error:", str(error))
+            tell(str(error), Console(stderr=True), headline="Error:", style="bold red")
             sys.exit(error.exit_code)
         except OSError as error:  # a file that cannot be read or written
-            _print_error("Error:", f"{error.filename or 'a file'}: {error.strerror or error}.")
+            message = f"{error.filename or 'a file'}: {error.strerror or error}."
+            tell(message, Console(stderr=True), headline="Error:", style="bold red")
             sys.exit(1)
         except SystemExit as end:  # Typer turns Ctrl-C into this, without a message
             if end.code == INTERRUPTED:
-                _print_error("Interrupted.")
+                tell("", Console(stderr=True), headline="Interrupted.", style="bold red")
             raise
-
-
-def _print_error(headline: str, message: str = "") -> None:
-    text = Text.assemble((headline, "bold red"), f" {message}" if message else "")
-    Console(stderr=True).print(text, soft_wrap=True)

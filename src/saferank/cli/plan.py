@@ -13,7 +13,7 @@ from rich.text import Text
 
 from saferank.cli import log_options as options
 from saferank.cli.log_options import check_output_file, read_log
-from saferank.cli.screen import number_table
+from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def plan(
         ),
     ] = None,
     examination: options.Examination = None,
-    delta: Annotated[
-        float, typer.Option(help="Probability that a DEPLOY is wrong, as for [cyan]certify[/cyan].")
-    ] = 0.05,
+    delta: options.Delta = 0.05,
     most_cost: Annotated[
         str, typer.Option(metavar="SHARE", help="Largest share of clicks that may be lost while logging: 1% or 0.01.")
     ] = "1%",
@@ -51,7 +49,7 @@ def plan(
     on_bad_rows: options.OnBadRows = "error",
     part: options.Part = "train",
     seed: options.Seed = 0,
-    out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("plan.html"),
+    out: options.Page = Path("plan.html"),
     json_out: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write all numbers as JSON.")
     ] = None,
@@ -100,7 +98,7 @@ def plan(
             values = {**asdict(made), "recommended": chosen, "recommendation": recommendation(made)}
             write_page(json.dumps(finite(values), indent=2) + "\n", json_out)
     Console().print(screen(made))
-    Console().print(f"All numbers, with a chart: {out}", soft_wrap=True, highlight=False)
+    tell(f"All numbers, with a chart: {out}")
 
 
 def _candidates(

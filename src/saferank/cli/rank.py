@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.status import Status
 
 from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, parse_names
+from saferank.cli.screen import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,7 +76,7 @@ def rank(
         rows = write_tables(_with_status(tables, status), output_schema(serve_as), out)
     shown = "" if cutoff is None else f", the first {cutoff} of each query shown"
     drawn = f" with --seed {seed}" if serve_as == "sampled" else ""
-    Console().print(f"{out}: {rows:,} documents ranked, {serve_as}{drawn}{shown}.", soft_wrap=True, highlight=False)
+    tell(f"{out}: {rows:,} documents ranked, {serve_as}{drawn}{shown}.")
 
 
 def _with_status(tables: Iterable[pa.Table], status: Status) -> Iterator[pa.Table]:

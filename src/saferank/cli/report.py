@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from saferank.cli import log_options as options
 from saferank.cli.log_options import check_output_file, parse_columns
+from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def report(
     column: options.Columns = None,
     layout: options.Layout = "auto",
     on_bad_rows: options.OnBadRows = "error",
-    out: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("report.html"),
+    out: options.Page = Path("report.html"),
 ) -> None:
     """Write one page to share: the verdict, what it means, what changes.
 
@@ -99,7 +99,7 @@ def report(
     else:
         raise DataError("was written neither by `saferank fit` nor by `saferank reproduce`.", file=source)
     write_page(text, out)
-    Console().print(Text.assemble((kind, "bold"), f"  {out}"), soft_wrap=True)
+    tell(f" {out}", headline=kind)
 
 
 def _certificates(model: Path) -> list[Path]:
@@ -118,7 +118,7 @@ def _certificate(policy: Policy, model: Path, given: Path | None, status: Consol
             return certificate
         if given is not None:
             raise UsageError(f"{given} belongs to another model than {model}; certify this one.")
-        status.print(f"{file} belongs to another model and is left out.", highlight=False, soft_wrap=True)
+        tell(f"{file} belongs to another model and is left out.", status)
     return None
 
 

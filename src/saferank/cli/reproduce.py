@@ -1,7 +1,5 @@
 """`saferank reproduce`: the paper's tables and figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +8,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from saferank.cli.log_options import DataArgument, check_output_folder, parse_names
+from saferank.cli.log_options import Constant, DataArgument, check_output_folder, parse_names
 from saferank.cli.screen import progress_bar
 
 INTERACTIONS, RUNS = "1e2:1e9:25", 10
@@ -33,9 +31,7 @@ def reproduce(
     delta: Annotated[float, typer.Option(help="Probability that the lower bound fails, for the CRM methods.")] = 0.01,
     ablation: Annotated[bool, typer.Option("--ablation", help="Also CRM with delta from 0.1 to 1e-5.")] = False,
     scorer: Annotated[str, typer.Option(help="Kind of scorer: mlp or linear.")] = "mlp",
-    constant: Annotated[
-        str, typer.Option("--constant", "--bound", metavar="C", help="Constant of the risk term: proven or paper.")
-    ] = "paper",
+    constant: Constant = "paper",
     known_logging_policy: Annotated[
         bool,
         typer.Option("--known-logging-policy", help="Also CRM that knows the logging policy and starts from it."),
@@ -71,7 +67,7 @@ def reproduce(
         delta=delta,
         ablation=ablation,
         scorer=scorer,
-        constant=constant,  # type: ignore[arg-type]  # checked by Plan
+        constant=constant,
         training={"epochs": 10} if quick else {},
     )
     check_output_folder(out)

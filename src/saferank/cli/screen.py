@@ -1,13 +1,23 @@
-"""Tables and progress bars, alike in all commands."""
+"""Text, tables and progress bars, alike in all commands."""
 
-from __future__ import annotations
-
+import textwrap
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from rich import progress as bars
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+
+def tell(text: str, console: Console | None = None, *, headline: str = "", style: str = "bold") -> None:
+    """Print a headline and text, broken between words at the width of the screen: a path or a number stays whole."""
+    console = console or Console()
+    lines = f"{headline} {text}".strip(" ").split("\n")
+    wrapped = [textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False) for line in lines]
+    whole = Text("\n".join(wrapped))
+    whole.stylize(style, 0, len(headline))
+    console.print(whole, soft_wrap=True)
 
 
 def number_table(title: str | None, columns: Iterable[str], *, left: Collection[str] = (), **options: Any) -> Table:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from saferank.cli.log_options import DataArgument, Seed, check_output_file
-from saferank.cli.screen import progress_bar
+from saferank.cli.screen import progress_bar, tell
 from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
@@ -105,11 +105,10 @@ def simulate(
             out, queries, scores, model, total, rng, lambda done: progress.advance(task, done), month=month
         )
     shown, clicks = log.times_shown.sum(), log.clicks.sum()
-    text = (
+    tell(
         f"{out}: {log.total_interactions:,} interactions with {(log.interactions > 0).sum():,} of {log.queries:,} "
         f"queries, {shown:,} documents shown, {clicks:,} clicks ({clicks / max(shown, 1):.1%})."
     )
-    Console().print(text, soft_wrap=True)
 
 
 def _whole_number(text: str) -> int:

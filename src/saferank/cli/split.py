@@ -1,38 +1,24 @@
 """`saferank split`: the rows of a log that a ranker may be trained on."""
 
-from __future__ import annotations
-
 import fnmatch
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from saferank.cli import log_options as options
-from saferank.cli.log_options import check_output_file, parse_columns
+from saferank.cli.log_options import check_output_file, parse_columns, requested_split
+from saferank.cli.screen import tell
 from saferank.engine.errors import UsageError
-
-if TYPE_CHECKING:
-    from saferank.logs.training_rows import TrainingRows
 
 
 def split(
-    log: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOG",
-            help="A Parquet or CSV file, a folder or quoted pattern of such files, a session text, "
-            "or [cyan]duckdb://file.db/table[/cyan].",
-        ),
-    ],
+    log: options.RawLog,
     out: Annotated[Path, typer.Option(metavar="TRAIN", help="Parquet file to write.")],
-    shares: Annotated[str, typer.Option("--split", help="Percentages of train/validation/certify.")] = "60/20/20",
-    split_by: Annotated[
-        Literal["hash", "time", "query", "unit"],
-        typer.Option(metavar="WAY", help="What LOG is split by: impression (hash), time, query or unit."),
-    ] = "hash",
+    shares: options.Shares = None,
+    split_by: options.SplitBy = None,
     unit: options.Unit = None,
     column: options.Columns = None,
     layout: options.Layout = "auto",
@@ -43,17 +29,16 @@ def split(
     train any ranker on TRAIN, with any tool, and it has not seen what it will be
     judged on. [cyan]saferank fit[/cyan] does not need this; it leaves the held-out part alone.
 
-    TRAIN has the rows and columns of LOG as they are. Give [cyan]certify[/cyan] the same options
-    for the split, the unit and the columns: the screen shows the command.
+    TRAIN has the rows and columns of LOG as they are. Give [cyan]certify[/cyan] the same
+    options for the split, the unit and the columns: the screen shows the command.
 
     [cyan]saferank split log.parquet --out train.parquet[/cyan]
-    [cyan]saferank certify --candidate scores.parquet log.parquet --trained-without-held-out[/cyan]
     """
     from saferank.logs.click_log import open_log
-    from saferank.logs.split import TimeSplit, parse_split
+    from saferank.logs.split import HashSplit, TimeSplit
     from saferank.logs.training_rows import write_training_rows
 
-    wanted, columns = parse_split(shares, by=split_by), parse_columns(column)
+    wanted, columns = requested_split(shares, split_by) or HashSplit(), parse_columns(column)
     check_output_file(out, [log])
     if (Path(log).is_dir() and out.resolve().is_relative_to(Path(log).resolve())) or fnmatch.fnmatch(str(out), log):
         raise UsageError(f"--out {out} would be read as part of {log} the next time; name a file elsewhere.")
@@ -62,26 +47,19 @@ def split(
         status.update(f"Writing {out}")
         made = write_training_rows(opened, wanted, out)
     call = ["saferank", "certify", "--candidate", "scores.parquet", log]
+    again = {"--unit": unit, "--layout": None if layout == "auto" else layout}
     if isinstance(made.split, TimeSplit):  # by its boundary: bad rows that certify drops would move a quantile
         call += ["--trained-until", str(made.split.describe()["boundaries"][1])]
     else:
         call += ["--trained-without-held-out"]
-        call += [] if shares == "60/20/20" else ["--split", shares]
-        call += [] if split_by == "hash" else ["--split-by", split_by]
-    for option, value in (("--unit", unit), ("--layout", None if layout == "auto" else layout)):
-        call += [] if value is None else [option, value]
+        again = {"--split": shares, "--split-by": split_by} | again
+    call += [word for option, value in again.items() if value is not None for word in (option, value)]
     call += [word for pair in column or () for word in ("--column", pair)]
-    Console().print(_words(made, out, call), soft_wrap=True, highlight=False, markup=False)
-
-
-def _words(made: TrainingRows, out: Path, call: list[str]) -> str:
-    all_of = made.kept + made.held_out
-    share = made.held_out / all_of
-    return "\n".join(
-        [
-            f"{out}: {made.kept:,} impressions of {all_of:,}; {made.held_out:,} are held out ({share:.0%}).",
-            f"Train on {out} and on nothing else of this log; write query_id, document_id and score for each candidate "
-            "to scores.parquet; then",
-            f"  {shlex.join(call)}",
-        ]
+    total = made.kept + made.held_out
+    held_out = f"{made.held_out:,} are held out ({made.held_out / total:.0%})"
+    tell(
+        f"{out}: {made.kept:,} impressions of {total:,}; {held_out}.\n"
+        f"Train on {out} and on nothing else of this log; write query_id, document_id and score for each candidate to "
+        "scores.parquet; then"
     )
+    Console().print(f"  {shlex.join(call)}", soft_wrap=True, highlight=False, markup=False)  # to be copied

@@ -15,7 +15,7 @@ from saferank.doctor.assumption_findings import (
     time_findings,
 )
 from saferank.doctor.health import Finding, Health, Level, blocking
-from saferank.logs.row_checks import KINDS
+from saferank.logs.row_checks import describe_dropped
 
 FEW_CHANGES, SOME_CHANGES = 0.01, 0.1
 """Chance that rank 1 changes between two interactions of a query. Below 1 in 100, documents shown elsewhere than usual
@@ -61,10 +61,7 @@ def findings(health: Health) -> Iterator[Finding]:
     if not incomplete:
         yield _repeated(health)
     if health.dropped:
-        rows = "; ".join(
-            KINDS[kind].describe_dropped(count) if kind in KINDS else f"{count:,} ({kind})"
-            for kind, count in health.dropped.items()
-        )
+        rows = "; ".join(describe_dropped(kind, count) for kind, count in health.dropped.items())
         yield Finding("caution", f"Left out: {rows}.", "Find out where they come from.", code="dropped-rows")
 
 

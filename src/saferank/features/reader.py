@@ -151,8 +151,8 @@ class _PairTables:
         again = by_pair[1:][pairs[by_pair[1:]] == pairs[by_pair[:-1]]]
         if len(again):
             row = int(again.min())
-            pair = f"query {query_ids[query[row]]}, document {document_ids[document[row]]}"
-            raise self.error(f"{pair} appears twice; keep one row of each pair.", first_row + row)
+            pair = f"document {document_ids[document[row]]} of query {query_ids[query[row]]}"
+            raise self.error(f"{pair} is in an earlier row already; keep one row per document.", first_row + row)
         features = np.empty((len(order), table.num_columns - 2), np.float32)
         for place in range(features.shape[1]):
             features[:, place] = table.column(place + 2).to_numpy()[order]
@@ -205,6 +205,16 @@ class _PairTables:
             values = numbers(table[name], name, file=file, first_row=first_row, **allowed)
             columns.append(pa.chunked_array([values]))
         return pa.table(columns, names=[self.query, self.document, *(self.names or ())])
+
+
+def text_columns(path: str | Path) -> list[str]:
+    """Return the columns, besides the ids, that are no features because they hold no numbers; [] of other formats."""
+    try:
+        file = table_files(path, (".parquet",))[0]
+        schema = pyarrow.csv.open_csv(file).schema if file.name.endswith(CSV) else pq.read_schema(file)
+    except (DataError, pa.ArrowInvalid):
+        return []
+    return [one.name for one in schema if one.name not in ("query_id", "document_id") and not is_numeric(one.type)]
 
 
 def _numbered(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.str_]]:

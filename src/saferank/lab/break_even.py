@@ -1,7 +1,5 @@
 """The break-even point: from how many interactions on a method is as good as the logging policy."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,9 +1,6 @@
 """One round in a made-up world, as a user would go through it: log, aggregate, learn, certify."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,23 +13,16 @@ from saferank.learning.fit_policy import fit_policy
 from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
+from saferank.logs.split import Split
 from saferank.policy.policy import Policy, ScorerKind
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings, certify
 from saferank.verdict.new_ranker import ranker_of_policy
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedPolicy:
-    """A policy learned from the log of another one."""
-
-    policy: Policy
-    log: AggregatedLog
-
-
-def production_policy(world: World, data: RankingData, scorer: str = "mlp") -> Policy:
+def production_policy(world: World, data: RankingData) -> Policy:
     """Return the world's logging policy as one that reads the raw features of `data`."""
-    return Policy(ScorerKind(scorer), world.logging_scorer, FeatureSchema.of(data), world.click_model.examination)
+    return Policy(ScorerKind("mlp"), world.logging_scorer, FeatureSchema.of(data), world.click_model.examination)
 
 
 def log_and_learn(
@@ -40,32 +30,38 @@ def log_and_learn(
     data: RankingData,
     live: Policy,
     interactions: int,
-    folder: Path,
+    file: Path,
     settings: FitSettings,
     rng: np.random.Generator,
     *,
+    month: int = 0,
+    split: Split | None = None,
+    pooled: bool = False,
     start: Policy | None = None,
-) -> LearnedPolicy:
-    """Log so many interactions of the live policy, write them to the folder as log.parquet, and learn from them.
+    earlier: Sequence[AggregatedLog] = (),
+) -> tuple[Policy, AggregatedLog]:
+    """Log so many interactions of the live policy to this file; return a policy learned from them, and the log.
 
     `data` are the training queries of the world with raw features and ids. The live policy draws its rankings at
-    random and its scores are known, so its exposure is exact.
+    random and its scores are known, so its exposure is exact. `pooled`: learn from all logs in the folder of the file.
+    For `start` and `earlier` see `fit_policy`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     scores, model = live.scores(data), world.click_model
-    write_raw_log(folder / "log.parquet", data, scores, model, interactions, rng)
-    log = load_log(folder / "log.parquet", cutoff=model.cutoff)
-    origin = {"examination": "given"}
-    fitted = fit_policy(log, data, model.examination, settings, logging_scores=scores, start=start, origin=origin)
-    return LearnedPolicy(fitted.policy, log)
+    write_raw_log(file, data, scores, model, interactions, rng, month=month)
+    log = load_log(file.parent if pooled else file, cutoff=model.cutoff, split=split)
+    fitted = fit_policy(
+        log, data, model.examination, settings, logging_scores=scores, start=start, earlier=earlier,
+        origin={"examination": "given"},
+    )  # fmt: skip
+    return fitted.policy, log
 
 
 def certify_learned(
-    learned: LearnedPolicy,
+    policy: Policy,
+    log: AggregatedLog,
     world: World,
     data: RankingData,
     live: Policy,
-    delta: float = 0.05,
     *,
     earlier: Sequence[AggregatedLog] = (),
     ledger: Path | None = None,
@@ -74,15 +70,12 @@ def certify_learned(
 
     With a ledger, the look has the share of delta that earlier looks at this data have left.
     """
-    ranker = ranker_of_policy(learned.policy, data, "sampled")
-    settings = CertifySettings(delta=delta, trust_examination=True)  # known here, and a small log cannot check it
-    scores = live.scores(data)
     return certify(
-        ranker,
-        learned.log,
-        settings,
+        ranker_of_policy(policy, data, "sampled"),
+        log,
+        CertifySettings(trust_examination=True),  # known here, and a small log cannot check it
         examination=world.click_model.examination,
-        logging_scores=scores,
+        logging_scores=live.scores(data),
         earlier=earlier,
         ledger=ledger,
     )

@@ -1,9 +1,8 @@
 """The paper's findings, each checked on a table of results."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -34,6 +33,14 @@ SAVING = 0.89
 ENOUGH = 5
 """Runs from which on a test has the power to find a difference that matters."""
 TOO_FEW = "too few runs for a test"
+CLAIMS = {
+    "a": "at N = 400 exposure CRM is within 0.005 of the logging policy, exposure IPS clearly below",
+    "b": "exposure CRM needs at least 89% fewer interactions than exposure IPS to match the logging policy",
+    "c": "at N = 10⁹ exposure CRM and IPS differ by less than 0.002 and stand near the skyline",
+    "d": "naive and action-based methods stay clearly below both at N = 10⁹",
+    "e": "smaller delta keeps exposure CRM nearer to the logging policy at small N, with no loss at large N",
+    "f": "with the logging policy known, exposure CRM never falls more than 0.002 below it from N = 100 up",
+}
 
 
 @dataclass(frozen=True)
@@ -48,47 +55,36 @@ class PaperFinding:
     dataset: str = ""
 
 
-def paper_findings(results: Results, *, margin: float = MARGIN, delta: float = DELTA) -> list[PaperFinding]:
+def paper_findings(results: Results, *, delta: float = DELTA) -> list[PaperFinding]:
     """The paper's claims (a) to (e), and (f) beyond it, checked on each data set of the results.
 
     Methods are compared run by run, in the runs that all of them have. "Clearly below" is by more than `CLEAR` = 0.005
     and, from `ENOUGH` = 5 runs on, significantly so (p < 0.01); "near the skyline" is at most `NEAR` = 0.01 below it;
     N = 400 and N = 10^9 are the nearest points of the grid within a factor of 2; small N is up to 1,000, large N from
-    10^7; `margin` as in `break_even_points`.
+    10^7. Break-even points are found with both `MARGIN` and `CLEAR`.
     """
     found = []
     for dataset in results.datasets:
         curves = {method: results.run_curve(dataset, method, delta) for method in LABELS}
         needed = {
             m: {b.method: b for b in break_even_points(results, margin=m, delta=delta) if b.dataset == dataset}
-            for m in (margin, CLEAR)
+            for m in (MARGIN, CLEAR)
         }
         ablation = {d: results.runs[dataset, "exposure-crm", d] for d in results.deltas(dataset, "exposure-crm")}
-        checks = {
-            "a": (
-                "at N = 400 exposure CRM is within 0.005 of the logging policy, exposure IPS clearly below",
-                _safe(curves),
-            ),
-            "b": (
-                "exposure CRM needs at least 89% fewer interactions than exposure IPS to match the logging policy",
-                _sooner(needed),
-            ),
-            "c": (
-                "at N = 10⁹ exposure CRM and IPS differ by less than 0.002 and stand near the skyline",
-                _converged(curves),
-            ),
-            "d": ("naive and action-based methods stay clearly below both at N = 10⁹", _others_below(curves)),
-            "e": (
-                "smaller delta keeps exposure CRM nearer to the logging policy at small N, with no loss at large N",
-                _ablated(ablation, curves),
-            ),
-            "f": (
-                "with the logging policy known, exposure CRM never falls more than 0.002 below it from N = 100 up",
-                _never_below(curves),
-            ),
+        checks: dict[str, Callable[[], Checked]] = {
+            "a": partial(_safe, curves),
+            "b": partial(_sooner, needed),
+            "c": partial(_converged, curves),
+            "d": partial(_others_below, curves),
+            "e": partial(_ablated, ablation, curves),
+            "f": partial(_never_below, curves),
         }
-        for letter, (claim, (holds, evidence)) in checks.items():
-            found.append(PaperFinding(letter, claim, holds, evidence, dataset))
+        for letter, check in checks.items():
+            try:
+                holds, evidence = check()
+            except _Lacking as lacking:
+                holds, evidence = None, f"the results lack {lacking}"
+            found.append(PaperFinding(letter, CLAIMS[letter], holds, evidence, dataset))
     return found
 
 
@@ -96,25 +92,28 @@ Checked = tuple[bool | None, str]
 """Whether a claim holds, and the evidence."""
 
 
-def _lacks(*what: str) -> Checked:
-    return None, f"the results lack {', '.join(what)}"
+class _Lacking(Exception):
+    """The results lack what a claim needs."""
 
 
-def _at(
-    curves: dict[str, RunCurve], methods: Iterable[str], n: float
-) -> tuple[dict[str, NDArray[np.float64]], int, list[str]]:
-    """Return each method's values at the point of the grid nearest to N, that point, and what is missing.
+def _need(there: dict[str, object]) -> None:
+    """Raise for what is not there, or empty: its names."""
+    if lacking := [name for name, found in there.items() if not found]:
+        raise _Lacking(", ".join(lacking))
+
+
+def _at(curves: dict[str, RunCurve], methods: Iterable[str], n: float) -> tuple[dict[str, NDArray[np.float64]], int]:
+    """Return each method's values at the point of the grid nearest to N, and that point.
 
     The values are those of the runs that all methods have, in the same order.
     """
     grid = {point for method in methods for point in curves[method]}
     at = nearest(grid, n, factor=2.0)
     runs: dict[str, Runs] = {m: curves[m].get(0 if m in CONSTANT else at or -1, {}) for m in methods}
-    lacking = [m if m in CONSTANT else f"{m} at N = {plain_number(n)}" for m in runs if not runs[m]]
+    _need({m if m in CONSTANT else f"{m} at N = {plain_number(n)}": of for m, of in runs.items()})
     values = dict(zip(runs, aligned(*runs.values()), strict=True))
-    if not lacking and not all(len(of) for of in values.values()):
-        lacking = [f"a run at N = {plain_number(n)} of all of {', '.join(runs)}"]
-    return values, at or 0, lacking
+    _need({f"a run at N = {plain_number(n)} of all of {', '.join(runs)}": all(len(of) for of in values.values())})
+    return values, at or 0
 
 
 def _numbers(values: dict[str, NDArray[np.float64]], n: int) -> str:
@@ -139,9 +138,7 @@ def _clearly_below(values: NDArray[np.float64], reference: NDArray[np.float64]) 
 
 
 def _safe(curves: dict[str, RunCurve]) -> Checked:
-    values, n, lacking = _at(curves, ("logging", "exposure-crm", "exposure-ips"), 400)
-    if lacking:
-        return _lacks(*lacking)
+    values, n = _at(curves, ("logging", "exposure-crm", "exposure-ips"), 400)
     crm, ips = (float((values[m] - values["logging"]).mean()) for m in ("exposure-crm", "exposure-ips"))
     below, by_gap_alone = _clearly_below(values["exposure-ips"], values["logging"])
     tail = f"; {TOO_FEW}" if by_gap_alone else ""
@@ -153,8 +150,7 @@ def _sooner(needed: dict[float, dict[str, BreakEven]]) -> Checked:
     decided: list[bool | None] = []
     texts = []
     for margin, found in needed.items():
-        if "exposure-crm" not in found or "exposure-ips" not in found:
-            return _lacks("logging, exposure-crm or exposure-ips")
+        _need({"logging, exposure-crm or exposure-ips": {"exposure-crm", "exposure-ips"} <= found.keys()})
         crm, ips = found["exposure-crm"], found["exposure-ips"]
         texts.append(
             f"to within {margin:g} CRM {crm.interactions_text}, IPS {ips.interactions_text}, saving {crm.saving_text}"
@@ -167,9 +163,7 @@ def _sooner(needed: dict[float, dict[str, BreakEven]]) -> Checked:
 
 
 def _converged(curves: dict[str, RunCurve]) -> Checked:
-    values, n, lacking = _at(curves, ("skyline", "exposure-crm", "exposure-ips"), 1e9)
-    if lacking:
-        return _lacks(*lacking)
+    values, n = _at(curves, ("skyline", "exposure-crm", "exposure-ips"), 1e9)
     crm, ips = (float((values[m] - values["skyline"]).mean()) for m in ("exposure-crm", "exposure-ips"))
     holds = abs(crm - ips) < 0.002 and min(crm, ips) >= -NEAR
     gaps = f"CRM - IPS {crm - ips:+.4f}, against the skyline CRM {crm:+.4f}, IPS {ips:+.4f}"
@@ -178,9 +172,7 @@ def _converged(curves: dict[str, RunCurve]) -> Checked:
 
 def _others_below(curves: dict[str, RunCurve]) -> Checked:
     others, both = ("naive", "action-ips", "action-crm"), ("exposure-ips", "exposure-crm")
-    values, n, lacking = _at(curves, (*others, *both), 1e9)
-    if lacking:
-        return _lacks(*lacking)
+    values, n = _at(curves, (*others, *both), 1e9)
     found = {(m, reference): _clearly_below(values[m], values[reference]) for m in others for reference in both}
     above = [m for m in others if not all(found[m, reference][0] for reference in both)]
     tail = f"; not clearly below: {', '.join(above)}" if above else ""
@@ -191,15 +183,13 @@ def _others_below(curves: dict[str, RunCurve]) -> Checked:
 def _ablated(ablation: dict[float, RunCurve], curves: dict[str, RunCurve]) -> Checked:
     """Holds if the distance to logging, averaged over small N, never grows by more than 0.001 as delta decreases."""
     deltas = sorted((d for d in ablation if d > 0), reverse=True)
-    logging = curves["logging"].get(0)
-    if logging is None or len(deltas) < 2:
-        return _lacks(*["logging"] * (logging is None), *["exposure-crm with several deltas"] * (len(deltas) < 2))
+    logging = curves["logging"].get(0, {})
+    _need({"logging": logging, "exposure-crm with several deltas": len(deltas) > 1})
     shared = sorted(set.intersection(*(set(ablation[d]) for d in deltas)))
     values = {n: aligned(logging, *(ablation[d][n] for d in deltas)) for n in shared}
     common = [n for n, of in values.items() if len(of[0])]
     small, large = [n for n in common if n <= 1_000], [n for n in common if n >= 1e7]
-    if not small or not large:
-        return _lacks(*["small N (up to 1,000)"] * (not small), *["large N (from 10⁷)"] * (not large), "for all deltas")
+    _need({"small N (up to 1,000) for all deltas": small, "large N (from 10⁷) for all deltas": large})
     means = {n: [float(of.mean()) for of in values[n]] for n in common}  # logging first
     gaps = [float(np.mean([abs(means[n][i] - means[n][0]) for n in small])) for i in range(1, len(deltas) + 1)]
     ends = means[large[-1]][1:]
@@ -212,12 +202,10 @@ def _ablated(ablation: dict[float, RunCurve], curves: dict[str, RunCurve]) -> Ch
 
 
 def _never_below(curves: dict[str, RunCurve]) -> Checked:
-    logging, known = curves["logging"].get(0), {n: runs for n, runs in curves[LOGGING_KNOWN].items() if n >= 100}
-    if logging is None or not known:
-        return _lacks(*["logging"] * (logging is None), *[LOGGING_KNOWN] * (not known))
+    logging, known = curves["logging"].get(0, {}), {n: of for n, of in curves[LOGGING_KNOWN].items() if n >= 100}
+    _need({"logging": logging, LOGGING_KNOWN: known})
     by_run = {n: differences(runs, logging) for n, runs in known.items() if runs.keys() & logging}
-    if not by_run:
-        return _lacks(f"a run of both logging and {LOGGING_KNOWN}")
+    _need({f"a run of both logging and {LOGGING_KNOWN}": by_run})
     gaps = {n: float(of.mean()) for n, of in by_run.items()}
     worst = min(gaps, key=lambda n: gaps[n])
     single = min(float(of.min()) for of in by_run.values())

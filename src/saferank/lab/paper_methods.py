@@ -1,7 +1,5 @@
 """The paper's experiment on one world: a policy learned from simulated clicks, and how good it is on test labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

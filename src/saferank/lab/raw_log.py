@@ -1,7 +1,5 @@
 """A simulated click log in full: a Parquet file with one row per shown document, written as a stream."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics
 from saferank.engine.types.ranking_data import RankingData
+from saferank.features.load_features import with_ids
 from saferank.files.atomic_write import whole_file
 from saferank.lab.simulate import Simulator
 
@@ -59,8 +58,8 @@ def write_raw_log(
     if interactions < 1:
         raise UsageError(f"got {interactions} interactions, but a log has at least 1.")
     simulator = Simulator(scores, data.offsets, click_model.relevance(data.require_labels()), click_model.examination)
-    query_ids = data.query_ids if data.query_ids is not None else np.char.add("q", np.arange(data.queries).astype(str))
-    names = pa.array(query_ids, pa.string()), _document_ids(data)
+    named = with_ids(data)
+    names = pa.array(named.query_ids, pa.string()), pa.array(named.document_ids, pa.string())
     path = Path(path)
     try:
         with whole_file(path) as unfinished, pq.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer:
@@ -96,24 +95,13 @@ def _table(
 ) -> pa.Table:
     row, rank = np.nonzero(log.ranking >= 0)
     impression = first + row
-    time = (
-        BEGIN
-        + month * DURATION
-        + (impression * (int(DURATION.astype(np.int64)) / interactions)).astype("timedelta64[us]")
-    )
+    elapsed = (impression * (int(DURATION.astype(np.int64)) / interactions)).astype("timedelta64[us]")
     columns = [
         pa.array(month * IDS + impression),
-        pa.array(time).cast(SCHEMA.field("timestamp").type),
+        pa.array(BEGIN + month * DURATION + elapsed).cast(SCHEMA.field("timestamp").type),
         query_ids.take(pa.array(log.query[row])),
         document_ids.take(pa.array(log.rows(offsets)[row, rank])),
         pa.array((rank + 1).astype(np.int32)),
         pa.array(log.clicks[row, rank].astype(np.int8)),
     ]
     return pa.table(columns, schema=SCHEMA)
-
-
-def _document_ids(data: RankingData) -> pa.Array:
-    if data.document_ids is not None:
-        return pa.array(data.document_ids, pa.string())
-    within = np.arange(data.documents) - np.repeat(data.offsets[:-1], data.lengths)
-    return pa.array(np.char.add("d", np.arange(data.lengths.max()).astype(str)), pa.string()).take(pa.array(within))

@@ -1,7 +1,5 @@
 """The paper's experiment: every method at every number of interactions, several runs, in parallel, resumable."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -34,14 +32,13 @@ from saferank.lab.paper_methods import (
     learn_in_world,
     simulate_logs,
 )
+from saferank.lab.results import LOGGING_KNOWN
 from saferank.lab.shared_arrays import load_prepared, save_prepared
 from saferank.lab.world import make_world, prepare
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
 from saferank.policy.scorers import SCORERS
 
-KNOWN = "exposure-crm-known"
-"""exposure-crm that is given the logging policy, and starts from it."""
 ABLATION = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
 SCHEMA = pa.schema(
     [
@@ -55,6 +52,20 @@ SCHEMA = pa.schema(
         ("seconds", pa.float64()),
     ]
 )
+
+
+@dataclass(frozen=True)
+class Job:
+    """One policy to learn and measure."""
+
+    method: str
+    interactions: int
+    delta: float | None
+    run: int
+
+    def __str__(self) -> str:
+        delta = "" if self.delta is None else f" delta {self.delta:g}"
+        return f"{self.method} N={self.interactions:.0e}{delta} run {self.run}" if self.interactions else self.method
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         for what, given, choice in (
-            ("method", self.methods, (*ALL_METHODS, KNOWN)),
+            ("method", self.methods, (*ALL_METHODS, LOGGING_KNOWN)),
             ("scorer", (self.scorer,), SCORERS),
             ("constant", (self.constant,), get_args(Constant)),
         ):
@@ -105,24 +116,10 @@ class Plan:
                 for method in [m for m in self.methods if m not in WITHOUT_CLICKS]:
                     has_risk = METHODS[method.removesuffix("-known")].has_risk
                     deltas = [self.delta] if has_risk else [None]
-                    if self.ablation and has_risk and method != KNOWN:
+                    if self.ablation and has_risk and method != LOGGING_KNOWN:
                         deltas = list(dict.fromkeys([*deltas, *ABLATION]))
                     found |= {Job(method, interactions, delta, run): None for delta in deltas}
         return list(found)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One policy to learn and measure."""
-
-    method: str
-    interactions: int
-    delta: float | None
-    run: int
-
-    def __str__(self) -> str:
-        delta = "" if self.delta is None else f" delta {self.delta:g}"
-        return f"{self.method} N={self.interactions:.0e}{delta} run {self.run}" if self.interactions else self.method
 
 
 def parse_interactions(text: str) -> tuple[int, ...]:
@@ -162,19 +159,22 @@ def reproduce(
             raise UsageError(f"{folder} holds results of other settings; choose another --out, or remove it.")
         seconds = known["seconds"]
         rows = pq.read_table(results).to_pylist()
-    have = {(row["method"], row["interactions"], row["delta"], row["run"]) for row in rows}
+    have = {Job(row["method"], row["interactions"], row["delta"], row["run"]) for row in rows}
     everything = plan.jobs()
-    todo = [job for job in everything if (job.method, job.interactions, job.delta, job.run) not in have]
+    todo = [job for job in everything if job not in have]
     described["jobs"] = jobs or core_count()
-    dataset = prepare(load_dataset(plan.dataset)) if todo else None
+    if not todo:
+        return results
+    dataset = prepare(load_dataset(plan.dataset))
     folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    if dataset is not None:
-        for row in _run(plan, dataset, todo, folder, described["jobs"], len(everything), progress):
-            rows.append(row)
-            _write_table(results, rows)
-            described["seconds"] = seconds + time.perf_counter() - started
-            _write_text(manifest, json.dumps(described, indent=2))
+    for row in _run(plan, dataset, todo, folder, described["jobs"], len(everything), progress):
+        rows.append(row)
+        described["seconds"] = seconds + time.perf_counter() - started
+        with whole_file(results) as unfinished:
+            pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), unfinished)
+        with whole_file(manifest) as unfinished:
+            unfinished.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     return results
 
 
@@ -260,7 +260,7 @@ def _work(job: Job) -> dict[str, Any]:
         _logs(job.run, job.interactions) if job.interactions else None,
         seed=job.run,
         risk=Risk(job.delta or plan.delta, plan.constant),
-        known=job.method == KNOWN,
+        known=job.method == LOGGING_KNOWN,
         scorer=plan.scorer,
         training=TrainingSettings(**plan.training),
     )
@@ -272,13 +272,3 @@ def _work(job: Job) -> dict[str, Any]:
         "ndcg_by_score": by_score,
         "seconds": time.perf_counter() - started,
     }
-
-
-def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    with whole_file(path) as unfinished:
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), unfinished)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with whole_file(path) as unfinished:
-        unfinished.write_text(text + "\n", encoding="utf-8")

@@ -1,7 +1,5 @@
 """results.parquet, read and checked: one metric by data set, method, delta and number of interactions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The paper's table: NDCG@5 at chosen numbers of interactions, with significance."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

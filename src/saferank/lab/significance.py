@@ -1,7 +1,5 @@
 """A mean over runs with its confidence interval, and Student's t-test of the difference between two means."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Clicks on the rankings of a Plackett-Luce policy, counted: any number of interactions in the memory of the counts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.click_models.position_based import check_probabilities
 from saferank.engine.errors import UsageError
-from saferank.engine.ragged import check_offsets, check_scores, over_queries
+from saferank.engine.ragged import check_offsets, check_scores, offsets_of, over_queries
 from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics
 from saferank.lab.simulation_kernel import simulate_queries
 
@@ -86,7 +84,7 @@ class Simulator:
     def add(self, per_query: NDArray[np.int64], keep: int, rng: np.random.Generator) -> LoggedRankings:
         """Simulate so many interactions of each query; return the first `keep` of each, query after query."""
         kept = np.minimum(per_query, keep)
-        ends = np.concatenate([[0], np.cumsum(kept)])
+        ends = offsets_of(kept)
         rankings = np.full((ends[-1], len(self.examination)), -1, np.int32)
         clicks = np.zeros(rankings.shape, np.bool_)
         seeds = rng.integers(0, 2**64, size=len(per_query), dtype=np.uint64)

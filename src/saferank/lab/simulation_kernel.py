@@ -11,8 +11,6 @@ draw, of one distribution:
   a chain of binomial numbers, and so on down the tree of beginnings, as long as there are many of them.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The semi-synthetic world of the paper's experiments: labelled data, a logging policy, a click model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -180,7 +180,7 @@ def _count(
         "period": [str(moments[0][0]), str(moments[-1][1])] if moments else None,
         "periods": moments,
         "parts": _sizes(tables),
-        "bad_rows": {bad.kind.name: bad.dropped for bad in dropped or ()},
+        "bad_rows": {bad.kind: bad.dropped for bad in dropped or ()},
         "notes": _notes(log, extent, cutoff, alone, moments),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }

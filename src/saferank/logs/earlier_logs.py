@@ -1,7 +1,5 @@
 """Logs of the rankers before: what they may be used for beside the log of the current one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,3 +34,9 @@ def check_earlier(log: AggregatedLog, earlier: Sequence[AggregatedLog]) -> None:
 def described(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return what identifies an earlier log."""
     return {name: manifest.get(name) for name in KEPT}
+
+
+def in_words(earlier: Sequence[dict[str, Any]]) -> str:
+    """Return how much these earlier logs, as `described`, hold."""
+    total = sum(part["interactions"] for one in earlier for part in one["parts"].values())
+    return f"{total:,} interactions of {len(earlier)} earlier log{'' if len(earlier) == 1 else 's'}"

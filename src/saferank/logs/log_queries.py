@@ -33,13 +33,12 @@ def interactions_of(
     `impression_checks`. `last` is the largest position of the log.
     """
     within = log["click"] > 0
-    metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
+    metrics = _decisive(log, timed=split.timed or periods is not None)
     if last > cutoff:
         within &= log["position"] <= cutoff
         metrics["counted"] = log["position"].min() <= cutoff
-    metrics |= {name: log[name].min() for name in ("segment", "unit") if name in log.columns}
-    if split.timed or periods is not None:
-        metrics["first"] = log["timestamp"].min()
+    if "segment" in log.columns:
+        metrics["segment"] = log["segment"].min()
     document = log["document_id"].cast("string")
     metrics["clicked"] = document.collect(where=within)
     if "reward" in log.columns:
@@ -59,13 +58,14 @@ def interactions_of(
 
 def part_of_impressions(log: ir.Table, split: Split) -> ir.Table:
     """One row per impression: its `part`, the same as in `interactions_of`."""
-    metrics: dict[str, ir.Value] = {"query": log["query_id"].min()}
-    if "unit" in log.columns:
-        metrics["unit"] = log["unit"].min()
-    if split.timed:
-        metrics["first"] = log["timestamp"].min()
-    found = _with_part(log.group_by("impression_id").aggregate(**metrics), split)
-    return found.select("impression_id", "part")
+    impressions = log.group_by("impression_id").aggregate(**_decisive(log, timed=split.timed))
+    return _with_part(impressions, split).select("impression_id", "part")
+
+
+def _decisive(log: ir.Table, *, timed: bool) -> dict[str, ir.Value]:
+    """Return what decides the part of an impression: `query`, `unit` if the log has units, `first` time if `timed`."""
+    columns = {"query": "query_id", "unit": "unit"} | ({"first": "timestamp"} if timed else {})
+    return {name: log[column].min() for name, column in columns.items() if column in log.columns}
 
 
 def _with_part(impressions: ir.Table, split: Split) -> ir.Table:

@@ -19,45 +19,34 @@ EXAMPLES = 3
 _LARGEST = 2.0**31
 
 
-@dataclass(frozen=True)
-class Kind:
-    """One way in which rows can be bad."""
-
-    name: str
-    """In the manifest."""
-    what: str
-    """In messages, after a number of rows."""
-    row_only: bool = False
-    """Whether dropping it drops the row, and not its whole impression: what was shown is known without it."""
-
-    def describe_dropped(self, count: int) -> str:
-        """Return what was dropped, in words."""
-        dropped = how_many(count, "row") if self.row_only else f"{how_many(count, 'impression')} for rows"
-        return f"{dropped} {self.what}"
-
-
 KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind("null impression_id", "without an impression_id", row_only=True),
-        Kind("null query_id", "without a query_id"),
-        Kind("null document_id", "without a document_id"),
-        Kind("null timestamp", "of impressions without a timestamp, which a split by time needs"),
-        Kind("bad position", "with a position that is missing, below 1 or no whole number"),
-        Kind("repeated position", "at a position that their impression shows twice"),
-        Kind("repeated document", "with a document that their impression shows twice"),
-        Kind("two queries", "of impressions with more than one query"),
-        Kind("bad click", "with clicks that are missing, negative or no whole number"),
-        Kind("click on what was not shown", "with a click on what was not shown", row_only=True),
-    )
+    "null impression_id": "without an impression_id",
+    "null query_id": "without a query_id",
+    "null document_id": "without a document_id",
+    "null timestamp": "of impressions without a timestamp, which a split by time needs",
+    "bad position": "with a position that is missing, below 1 or no whole number",
+    "repeated position": "at a position that their impression shows twice",
+    "repeated document": "with a document that their impression shows twice",
+    "two queries": "of impressions with more than one query",
+    "bad click": "with clicks that are missing, negative or no whole number",
+    "click on what was not shown": "with a click on what was not shown",
 }
+"""Ways in which rows can be bad, as the manifest names them -> what a message says after a number of rows."""
+ROW_ONLY = ("null impression_id", "click on what was not shown")
+"""Dropping these drops the row, and not its whole impression: what was shown is known without it."""
+
+
+def describe_dropped(kind: str, count: int) -> str:
+    """Return what was dropped, in words."""
+    dropped = how_many(count, "row") if kind in ROW_ONLY else f"{how_many(count, 'impression')} for rows"
+    return f"{dropped} {KINDS.get(kind, kind)}"
 
 
 @dataclass(frozen=True)
 class BadRows:
     """Rows of one kind."""
 
-    kind: Kind
+    kind: str
     rows: int
     impressions: int
     examples: list[dict[str, Any]]
@@ -65,12 +54,12 @@ class BadRows:
     @property
     def dropped(self) -> int:
         """How many rows (of a kind that drops rows) or impressions go if they are dropped."""
-        return self.rows if self.kind.row_only else self.impressions
+        return self.rows if self.kind in ROW_ONLY else self.impressions
 
     def describe(self) -> str:
         """Return what was found, with the first rows."""
-        within = "" if self.kind.name == "null impression_id" else f" (in {how_many(self.impressions, 'impression')})"
-        lines = [f"\n  {how_many(self.rows, 'row')} {self.kind.what}{within}, such as"]
+        within = "" if self.kind == "null impression_id" else f" (in {how_many(self.impressions, 'impression')})"
+        lines = [f"\n  {how_many(self.rows, 'row')} {KINDS[self.kind]}{within}, such as"]
         for row in self.examples:
             values = (f"{name} {'null' if value is None else value}" for name, value in row.items())
             lines.append(f"\n    {', '.join(values)}")
@@ -134,8 +123,8 @@ def _repeated(log: ir.Table, key: str) -> ir.Table:
 def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
     """Return the rows of the given kinds that there are, in the order of `KINDS`."""
     wanted, found = set(kinds), []
-    for kind in (kind for name, kind in KINDS.items() if name in wanted):
-        bad = offending_rows(kind.name, log)
+    for kind in (kind for kind in KINDS if kind in wanted):
+        bad = offending_rows(kind, log)
         counts = fetch_row(bad.aggregate(rows=bad.count(), impressions=bad["impression_id"].nunique()))
         if counts["rows"]:
             order = [bad[column] for column in ("impression_id", "position", "document_id")]
@@ -147,7 +136,7 @@ def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
 def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
     """Return the log without the impressions, or single rows, that were found to be bad."""
     kept = usable(log)
-    whole = [offending_rows(bad.kind.name, log) for bad in found if not bad.kind.row_only]
+    whole = [offending_rows(bad.kind, log) for bad in found if bad.kind not in ROW_ONLY]
     if whole:
         ids = pa.concat_tables([fetch(rows.select("impression_id").distinct()) for rows in whole])
         ids = ids.group_by("impression_id").aggregate([])

@@ -133,17 +133,16 @@ class UntilSplit:
     def fitted(self, log: ir.Table, source: str) -> Self:
         """Return the split with the moment as a value of the log's kind of timestamp."""
         _check_timestamp(log, source, "or say --trained-without-held-out if that is so")
-        kind, numeric = log["timestamp"].type(), not isinstance(self.until, datetime)
+        kind, until = log["timestamp"].type(), self.until
         ends = fetch_row(log.aggregate(first=log["timestamp"].min(), last=log["timestamp"].max()))
-        until: Any = self.until
-        if numeric and kind.is_timestamp():
-            raise UsageError(f"trained until {self.until}: the log has dates; write one, such as 2026-01-31T12:00:00.")
-        if not numeric and kind.is_timestamp():
-            until = _moment(self.until, log["timestamp"])
-        elif not numeric and ends["last"] is not None:
-            until = self.until.timestamp() * periods_of(ends["first"], ends["last"]).per_second  # type: ignore[union-attr]
+        if kind.is_timestamp():
+            if not isinstance(until, datetime):
+                raise UsageError(f"trained until {until}: the log has dates; write one, such as 2026-01-31T12:00:00.")
+            until = _moment(until, log["timestamp"])
+        elif isinstance(until, datetime) and ends["last"] is not None:
+            until = until.timestamp() * periods_of(ends["first"], ends["last"]).per_second
             until = math.floor(until) if kind.is_integer() else until
-        if ends["last"] is None or _comparable(ends["last"]) <= _comparable(until):
+        if ends["last"] is None or ends["last"] <= until:
             raise DataError(
                 f"has nothing after {until}, until when the ranker was trained; give a log that goes on after it.",
                 file=source,
@@ -266,11 +265,6 @@ def _digest(impression: ir.Table, by: str | None, seed: int) -> ir.StringValue:
     """Return the hexadecimal digest of each row's `impression_id`, `query` or `unit`."""
     name = by if by in ("query", "unit") else "impression_id"
     return md5(ibis.literal(f"{seed}:") + impression[name].cast("string"))
-
-
-def _comparable(moment: Any) -> Any:
-    """Return a moment without a time zone as one in UTC."""
-    return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) and moment.tzinfo is None else moment
 
 
 def threshold(share: float) -> str:

@@ -1,7 +1,5 @@
 """The rows of a log that a ranker may be trained on: all but the held-out part, as the log itself writes them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A policy as a folder of weights, feature schema and manifest: data only, nothing in it is executed on reading."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

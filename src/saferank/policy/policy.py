@@ -1,7 +1,5 @@
 """A ranking policy: features in, scores and exposure out."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,9 +59,9 @@ class Policy:
         """Return the scores of documents with these raw features; for `ignore` see `FeatureSchema.prepare`."""
         return score(self.scorer, self.schema.prepare(data, ignore=ignore).features)
 
-    def exposure(self, data: RankingData, *, ignore: Collection[str] = ()) -> NDArray[np.float64]:
+    def exposure(self, data: RankingData) -> NDArray[np.float64]:
         """Return the expected examination of each document, rankings being drawn from the policy."""
-        return exposure(self.scores(data, ignore=ignore), data.offsets, self.examination).astype(np.float64)
+        return exposure(self.scores(data), data.offsets, self.examination).astype(np.float64)
 
     def save(self, folder: str | Path) -> None:
         """Write the policy as a folder, atomically; a policy that is already there is replaced."""
@@ -71,8 +69,8 @@ class Policy:
 
         write_policy(self, Path(folder))
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Policy:
+    @staticmethod
+    def load(folder: str | Path) -> "Policy":
         """Read what `save` wrote."""
         from saferank.policy.model_folder import read_policy
 

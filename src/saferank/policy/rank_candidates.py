@@ -1,8 +1,6 @@
 """Candidates ranked as a stream, block by block, and written to a Parquet or CSV file."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,7 @@ import pyarrow.parquet as pq
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
-from saferank.files.atomic_write import check_parents, whole_file
+from saferank.files.atomic_write import whole_file
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, serve, shown_examination
 
@@ -34,7 +32,6 @@ def rank_candidates(
     serve_as: ServeAs = "deterministic",
     seed: int | None = None,
     cutoff: int | None = None,
-    ignore: Collection[str] = (),
 ) -> Iterator[pa.Table]:
     """Yield a table for each block of queries, its rows in the order of the candidates; see `serve` for the columns.
 
@@ -46,7 +43,7 @@ def rank_candidates(
     schema = output_schema(serve_as)
     rng = np.random.default_rng(seed)
     for data in candidates:
-        served = serve(policy.scores(data, ignore=ignore), data.offsets, examination, serve_as=serve_as, rng=rng)
+        served = serve(policy.scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
         if data.query_ids is None or data.document_ids is None:
             raise DataError("has no ids of queries and documents; add them.", file=data.source)
         query_ids = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
@@ -63,7 +60,6 @@ def output_schema(serve_as: ServeAs) -> pa.Schema:
 
 def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> int:
     """Write the tables one after the other, atomically, in the format of the suffix; return the number of rows."""
-    check_output(out)
     rows = 0
     with whole_file(out) as unfinished, WRITERS[out.suffix](unfinished, schema) as writer:
         for table in tables:
@@ -73,9 +69,6 @@ def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> in
 
 
 def check_output(out: Path) -> None:
-    """Raise if a ranking cannot be written there."""
+    """Raise unless the name of the file says in which format to write it."""
     if out.suffix not in WRITERS:
         raise UsageError(f"{out}: must end in {' or '.join(WRITERS)}, which decides the format.")
-    if out.is_dir():
-        raise UsageError(f"{out} is a folder; name a file.")
-    check_parents(out)

@@ -1,7 +1,5 @@
 """What a policy shows: ranks, and the exposure of each document, by the way it is served."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -11,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from saferank.engine.click_models.examination import examination_of_ranks
 from saferank.engine.errors import UsageError
 from saferank.engine.plackett_luce import exposure, log_probability, placement
-from saferank.engine.ragged import ranks_by_score
+from saferank.engine.ragged import place_in_query, query_of_document, ranks_by_score
 
 ServeAs = Literal["deterministic", "sampled"]
 
@@ -88,9 +86,7 @@ def shown_examination(examination: NDArray[np.float64], cutoff: int | None) -> N
 
 def _shown(rank: NDArray[np.int32], offsets: NDArray[np.int64], cutoff: int) -> NDArray[np.int64]:
     """(query, rank) -> document, counted from the query's first; -1 where the list has ended."""
-    lengths = np.diff(offsets)
-    query = np.repeat(np.arange(len(lengths)), lengths)
-    out = np.full((len(lengths), cutoff), -1, np.int64)
+    out = np.full((len(offsets) - 1, cutoff), -1, np.int64)
     rows = np.flatnonzero(rank <= cutoff)
-    out[query[rows], rank[rows] - 1] = rows - offsets[query[rows]]
+    out[query_of_document(offsets)[rows], rank[rows] - 1] = place_in_query(offsets)[rows]
     return out

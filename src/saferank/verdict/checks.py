@@ -80,11 +80,8 @@ def check_stated(*, until: bool, without_held_out: bool) -> None:
         raise UsageError("--trained-until and --trained-without-held-out are two ways to say it; give one of them.")
     if not (until or without_held_out):
         raise Refused(
-            "scores do not show what the ranker was trained on, and on the data that it was trained on, a worse ranker "
-            "can look better. Say why this one is independent of the held-out part of the log: (1) --trained-until "
-            "TIME, if it saw nothing after TIME; only later interactions are then evaluated; (2) train it on what "
-            "`saferank split LOG --out TRAIN.parquet` writes, and say --trained-without-held-out; (3) say "
-            "--trained-without-held-out if it was made from other data or by rules, and never saw this log.",
+            "say what the candidate was trained on: --trained-until TIME, if it saw nothing of the log after TIME; or "
+            "--trained-without-held-out, if it never saw the log, or only what `saferank split` wrote of it.",
             code="training-unknown",
         )
 

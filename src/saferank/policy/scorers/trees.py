@@ -1,8 +1,6 @@
 """Decision trees on top of a start."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -48,7 +46,7 @@ class Trees(torch.nn.Module):
         self._forest: Forest | None = None
 
     @classmethod
-    def on(cls, scorer: torch.nn.Module, features: int) -> Trees:
+    def on(cls, scorer: torch.nn.Module, features: int) -> Self:
         """Return trees that begin with the scores of this scorer; those of `Trees` with a copy of its trees."""
         if isinstance(scorer, Trees):
             copied = cls(features, scorer.start_kind)
