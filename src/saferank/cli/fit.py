@@ -165,7 +165,7 @@ def fit(
         ranker.fit(aggregated, data, earlier=past, live=live, progress=show)
     ranker.save(out)
     for warning in ranker.warnings:
-        errors.print(f"[yellow]Warning:[/yellow] {escape(warning)}", soft_wrap=True, highlight=False)
+        errors.print(f"[yellow]Warning:[/yellow] {escape(warning)}", soft_wrap=not errors.is_terminal, highlight=False)
     console.print(_table(ranker.comparison, ranker.settings.method, delta))
     console.print(_words(ranker, out, ranker.settings.method), soft_wrap=True, highlight=False)
 

@@ -234,8 +234,15 @@ def _periods(health: Health) -> str:
 
 
 def personalised_findings(health: Health) -> Iterator[Finding]:
-    """Yield whether rankings depend on the user, unless that was checked and they do not."""
-    found = health.personalised
+    """Yield whether the log has users that were not named, and whether rankings depend on the user."""
+    found, column = health.personalised, health.likely_unit
+    if column is not None:
+        text = (
+            f"The log has a column {column}, and no --unit was given. If users come back, their clicks depend on each "
+            "other, and no verdict holds."
+        )
+        remedy = f"With --unit {column}, a verdict holds when users come back."
+        yield Finding("caution", text, remedy, code="units-not-named")
     if found.significant:
         text = (
             "Rankings depend on the user: two interactions of a query agree on the document at a rank more often if "
@@ -248,7 +255,9 @@ def personalised_findings(health: Health) -> Iterator[Finding]:
         )
         yield blocking("personalised", text, remedy)
     elif found.repeated < FEW_REPEATS:
-        why = "users seldom repeat a query" if found.repeated > 0 else "the log has no users (--unit)"
+        why = "users seldom repeat a query"
+        if health.suspicious.units is None:
+            why = "the log has no users" if column is None else f"users are not named (--unit {column})"
         text = (
             f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. No verdict holds "
             "if they do."

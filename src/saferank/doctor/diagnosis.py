@@ -24,7 +24,7 @@ from saferank.doctor.log_arrays import (
 from saferank.doctor.log_findings import findings
 from saferank.doctor.log_measures import coverage, randomness, traffic
 from saferank.doctor.position_based import position_based
-from saferank.doctor.suspicious_clicks import suspicious_clicks
+from saferank.doctor.suspicious_clicks import likely_unit, suspicious_clicks
 from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import UsageError
 from saferank.engine.propensity.examination_estimate import estimate_by_both, estimate_examination
@@ -99,6 +99,7 @@ def diagnose(
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if data is None else coverage(aggregated, statistics, pairs, data),
         effective=effective,
+        likely_unit=likely_unit(aggregated.manifest),
         dropped={str(kind): int(rows) for kind, rows in (aggregated.manifest.get("bad_rows") or {}).items() if rows},
     )
     return replace(health, findings=tuple(findings(health)))

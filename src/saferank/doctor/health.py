@@ -18,6 +18,7 @@ from saferank.doctor.suspicious_clicks import SuspiciousClicks
 from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 
 Level = Literal["good", "caution", "bad"]
+NO_VERDICT = "No verdict is possible from this log, because of what is marked as blocking."
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Health:
     """None without features."""
     effective: EffectiveSize | None
     """None if examination is neither given nor can be estimated."""
+    likely_unit: str | None
+    """Column of the log that seems to name users or sessions, if no unit was named."""
     dropped: dict[str, int]
     """Bad rows that were left out, by kind."""
     findings: tuple[Finding, ...] = ()

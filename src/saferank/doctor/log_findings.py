@@ -141,7 +141,8 @@ def _candidates(health: Health) -> Iterator[Finding]:
         return
     if coverage.candidates:
         level: Level = "good" if coverage.never_shown_share <= FEW_UNSEEN else "caution"
-        text = f"{coverage.never_shown_share:.0%} of the candidates were never shown"
+        share = f"{coverage.never_shown_share:.0%}" if coverage.never_shown_share >= 0.005 else "Less than 1%"
+        text = f"{share} of the candidates were never shown" if coverage.never_shown else "Every candidate was shown"
         text += "." if level == "good" else ": nothing can be said about them."
         remedy = f"Let candidates from below rank {health.cutoff} into the list at random, now and then."
         yield _graded(level, "never-shown", text, remedy)

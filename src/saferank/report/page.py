@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from saferank import __version__
+from saferank.doctor.health import NO_VERDICT
 from saferank.files.atomic_write import whole_file
 
 
@@ -64,5 +65,5 @@ def _environment() -> Environment:
     environment.filters |= {
         function.__name__: function for function in (formatted, signed, code, capitalised, indented)
     }
-    environment.globals["version"] = __version__
+    environment.globals |= {"version": __version__, "no_verdict": NO_VERDICT}
     return environment
