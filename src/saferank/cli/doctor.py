@@ -108,7 +108,7 @@ def _sizes(health: Health) -> Table:
         cells.append(("ranker over time", "changes" if health.ranker.significant else "steady"))
     if health.hours is not None:
         cells.append(("demand by hour", "changes" if health.hours.demand.significant else "steady"))
-        cells.append(("ranker by hour", "changes" if health.hours.moves else "steady"))
+        cells.append(("ranker by hour", "changes" if health.hours.ranker.significant else "steady"))
     if health.effective is not None:
         cells.append(("effective clicks", f"{health.effective.by_clicks:,.0f}"))
     if health.coverage is not None:

@@ -1,14 +1,12 @@
 """How fit a log is to learn from and to decide by: its numbers and its findings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.drift import Drift, Personalised
+from saferank.doctor.drift import Drift
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
 from saferank.doctor.hour_of_day import HourOfDay
@@ -33,6 +31,16 @@ class Finding:
     """Name of its subject that stays the same whatever the wording: `demand-drifts`, `bots`."""
     blocks: bool = field(default=False, kw_only=True)
     """Whether no verdict can be given because of it."""
+
+
+def good(code: str, text: str) -> Finding:
+    """Return a finding that asks for nothing."""
+    return Finding("good", text, code=code)
+
+
+def caution(code: str, text: str, remedy: str) -> Finding:
+    """Return a finding to keep in mind."""
+    return Finding("caution", text, remedy, code=code)
 
 
 def blocking(code: str, text: str, remedy: str) -> Finding:
@@ -69,7 +77,8 @@ class Health:
     hours: HourOfDay | None
     """None if the log does not have the hour of the day, or is not longer than two days (periods are then hours)."""
     position_based: PositionBased
-    personalised: Personalised
+    personalised: Drift
+    """Whether rankings depend on the user."""
     suspicious: SuspiciousClicks
     randomness: Randomness
     coverage: Coverage | None

@@ -1,7 +1,5 @@
 """Clicks that users do not make: rows or impressions without a click are missing, bots, units with most of the log."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

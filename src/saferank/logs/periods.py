@@ -81,6 +81,19 @@ def periods_of(first: Any, last: Any) -> Periods:
     return Periods(first, last, low, high - low + 1, 1, per_second)
 
 
+def seconds_of(moment: Any) -> float | None:
+    """Return a moment of a manifest in seconds since 1970: ISO text, or a number of s, ms, µs or ns; else None."""
+    try:
+        number = float(moment)  # before ISO text: as that, 1612110512345 is a moment of the year 1612
+    except (TypeError, ValueError):
+        try:
+            parsed = datetime.fromisoformat(str(moment))
+        except ValueError:
+            return None
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    return None if math.isnan(number) else number / next(unit for most, unit in _PER_SECOND if abs(number) <= most)
+
+
 def _plain(moment: Any) -> Any:
     """Return what JSON can hold."""
     if isinstance(moment, datetime):

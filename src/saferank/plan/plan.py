@@ -1,7 +1,5 @@
 """A plan: for each way to randomise, what it costs and how soon such a log certifies a gain."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

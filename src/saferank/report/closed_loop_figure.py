@@ -1,7 +1,5 @@
 """The closed loop as a figure: the true utility of the deployed policy, round by round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import altair as alt

@@ -1,7 +1,5 @@
 """Pages from the templates beside this file: text is escaped, and a page is one file without script or network."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import cache

@@ -1,7 +1,5 @@
 """plan.html: what randomness costs and how soon it pays."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

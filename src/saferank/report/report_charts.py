@@ -1,7 +1,5 @@
 """The report's charts. A dashed line is zero, or the accepted loss."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,13 +1,11 @@
 """The verdict and what it rests on, kept in one JSON file."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator
 
@@ -186,7 +184,7 @@ class Certificate:
             unfinished.write_text(json.dumps(finite(values), indent=2, allow_nan=False) + "\n")
 
     @classmethod
-    def read(cls, path: str | Path) -> Certificate:
+    def read(cls, path: str | Path) -> Self:
         """Read what `write` wrote."""
         return FORMAT.read_as(Path(path), cls)
 

@@ -1,11 +1,10 @@
 """The examination curves that a verdict has to hold for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +56,7 @@ class Curves:
         """Share of delta that goes to the curve."""
         return 0.0 if self.covariance is None else CURVE_SHARE
 
-    def with_powers(self, power: float) -> Curves:
+    def with_powers(self, power: float) -> Self:
         """Return the curves with two more to hold for: this one so much flatter, and so much steeper."""
         return replace(self, others=(*self.others, self.curve ** (1.0 - power), self.curve ** (1.0 + power)))
 
@@ -131,11 +130,10 @@ def curves_for(
     others = tuple(relative ** (1.0 + sign * RANGE) for sign in (-1.0, 1.0))
     check = examination_check(counts, relative)
     if check.status == "contradicted":
-        rank = check.worst_rank or 0
         raise Refused(
-            f"the log contradicts the examination curve: rank {rank + 1} was given as {relative[rank]:.2f} of rank 1, "
-            f"and the log says {check.curve[rank]:.2f}. Either the curve is wrong, or rankings depend on who asks or "
-            "when (personalised, by region, by hour), which biases the estimate; find out which.",
+            f"the log contradicts the examination curve: {check.contradiction(relative)}. Either the curve is wrong, "
+            "or rankings depend on who asks or when (personalised, by region, by hour), which biases the estimate; "
+            "find out which.",
             code="examination-contradicted",
             file=source,
         )

@@ -1,14 +1,12 @@
 """How much more data would decide, where the held-out part does not yet."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.periods import DAY, seconds_of
 from saferank.verdict.certificate import Needed, Verdict
 from saferank.verdict.judge import Judge
-from saferank.verdict.ledger import seconds_of
 
 POWER = 0.8
 """Chance with which `Needed` interactions decide."""
@@ -54,4 +52,4 @@ def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
     seconds = last - first
     if split.get("by") == "time":
         seconds *= float(split["shares"][-1])
-    return interactions / (seconds / 86400.0) if seconds > 0 else None
+    return interactions / (seconds / DAY) if seconds > 0 else None

@@ -1,7 +1,5 @@
 """The ranker that is to go live: a score for every query and document that it can show, whoever made it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
