@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 from rich.console import Console
 from rich.table import Table
 
@@ -27,9 +29,16 @@ from saferank.lab.closed_loop import Round, closed_loop
 from saferank.lab.end_to_end import production_policy, true_utility
 from saferank.lab.world import World, make_world, prepare
 from saferank.learning.settings import FitSettings
-from saferank.report.closed_loop_figure import CERTIFIED, closed_loop_figure
+from saferank.report.chart_style import inline, on_white
 from saferank.report.figures import save_figure
 
+CERTIFIED = "defaults, certified"
+COLOURS = {
+    CERTIFIED: "#d55e00",
+    "IPS, blindly": "#0072b2",
+    "DR, blindly": "#009e73",
+    "IPS (neural network), blindly": "#999999",
+}
 WAYS = {
     CERTIFIED: (FitSettings(), True),
     "IPS, blindly": (FitSettings(method="exposure-ips"), False),
@@ -97,7 +106,7 @@ def main() -> int:
         and (one["rounds"], one["fraction"]) == (options.rounds, options.fraction)
     }
     console.print(_table(history, sizes, options.ways))
-    save_figure(closed_loop_figure(history), options.out, "closed_loop")
+    save_figure(_figure(history), options.out, "closed_loop")
     console.print(f"The picture is {options.out / 'closed_loop.png'}.")
     return 1 if sum(_falls(utilities) for (way, _, _), utilities in history.items() if WAYS[way][1]) else 0
 
@@ -123,6 +132,35 @@ def _table(history: dict[tuple[str, int, int], list[float]], sizes: list[int], w
             falls, rounds = sum(map(_falls, runs)), sum(len(one) - 1 for one in runs)
             table.add_row(f"{n:,}", way, f"{begin:.4f}", f"{end:.4f}", each, f"{falls} of {rounds}")
     return table
+
+
+def _figure(history: Mapping[tuple[str, int, int], list[float]]) -> alt.HConcatChart:
+    """One panel per number of interactions per round, one line per run; history: (way, interactions, run)."""
+    rounds = max(map(len, history.values()))
+    ways = [way for way in COLOURS if any(key[0] == way for key in history)]
+    panels = []
+    for interactions in sorted({key[1] for key in history}):
+        rows = [
+            {"way": way, "run": run, "round": number, "utility": utility}
+            for (way, n, run), utilities in history.items()
+            if n == interactions
+            for number, utility in enumerate(utilities)
+        ]
+        chart = (
+            alt.Chart(inline(rows))
+            .mark_line(point=alt.OverlayMarkDef(size=18), strokeWidth=1.6)
+            .encode(
+                x=alt.X("round:Q").axis(title="round", values=list(range(rounds)), format="d", grid=False),
+                y=alt.Y("utility:Q").scale(zero=False).axis(title="true clicks per interaction", format=".3f"),
+                color=alt.Color("way:N", title=None)
+                .scale(domain=ways, range=[COLOURS[way] for way in ways])
+                .legend(symbolSize=120),
+                detail="run:N",
+                tooltip=["way:N", "run:N", "round:Q", alt.Tooltip("utility:Q", format=".5f")],
+            )
+        )
+        panels.append(chart.properties(width=330, height=260, title=f"{interactions:,} interactions per round"))
+    return on_white(alt.hconcat(*panels, spacing=28))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-import re
 import shutil
 import signal
 import subprocess
@@ -94,17 +93,6 @@ def test_exit_code_and_text_of_an_error(
 
     monkeypatch.setattr(dataset, "load_dataset", fail)
     assert saferank("data", "anything") == (exit_code, "", text)
-
-
-def test_a_long_error_is_wrapped_on_a_terminal(saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: str) -> None:
-        raise UsageError("one word after another " * 10)
-
-    monkeypatch.setattr(dataset, "load_dataset", fail)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", saferank("data", "anything").err).splitlines()
-    assert len(lines) > 2
-    assert max(map(len, lines)) <= 80
 
 
 def test_interrupted(saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:

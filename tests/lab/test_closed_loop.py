@@ -21,7 +21,6 @@ from saferank.lab.world import World
 from saferank.learning.fit_policy import FittedPolicy, fit_policy
 from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import AggregatedLog
-from saferank.report.closed_loop_figure import CERTIFIED, closed_loop_figure
 from tests.lab.small_world import one_thread, small_world
 
 
@@ -39,7 +38,7 @@ def rounds(data: RankingData) -> dict[str, list[Round]]:
                 interactions=4_000, seed=0,
             )
             for way, method, certified, count in (
-                (CERTIFIED, "auto", True, 2), ("IPS, blindly", "exposure-ips", False, 1)
+                ("certified", "auto", True, 2), ("IPS, blindly", "exposure-ips", False, 1)
             )
         }  # fmt: skip
 
@@ -48,9 +47,9 @@ def test_what_is_live_changes_only_with_a_certificate(rounds: dict[str, list[Rou
     world = small_world()
     live = true_utility(production_policy(world, data), world, data)
     assert live == pytest.approx(float(exposure_of_logging() @ world.relevance("train")) / data.queries, rel=1e-3)
-    verdicts = [one.verdict for one in rounds[CERTIFIED]]
+    verdicts = [one.verdict for one in rounds["certified"]]
     assert set(verdicts) <= {"DEPLOY", "KEEP", "MORE DATA", NOTHING_NEW, NOT_YET}
-    for one in rounds[CERTIFIED]:
+    for one in rounds["certified"]:
         assert one.utility == pytest.approx(one.candidate if one.verdict == "DEPLOY" else live)
         assert (one.lower >= 0) == (one.verdict == "DEPLOY")
         live = one.utility
@@ -109,15 +108,6 @@ def test_blindly_everything_goes_live(rounds: dict[str, list[Round]]) -> None:
     for one in rounds["IPS, blindly"]:
         assert one.utility == one.candidate
         assert one.verdict == "not asked"
-
-
-def test_the_figure_has_a_panel_for_each_size(rounds: dict[str, list[Round]]) -> None:
-    utilities = [one.utility for one in rounds[CERTIFIED]]
-    figure = closed_loop_figure({(CERTIFIED, 10, 0): utilities, ("IPS, blindly", 500, 0): utilities}).to_dict()
-    assert [panel["title"] for panel in figure["hconcat"]] == [
-        "10 interactions per round",
-        "500 interactions per round",
-    ]
 
 
 def test_patterns_of_single_interactions() -> None:

@@ -151,6 +151,6 @@ def test_wrong_calls() -> None:
 def test_ids_of_more_than_64_megabytes() -> None:
     """Arrow makes several arrays of these."""
     ids = np.array([f"{place:02d}" + "x" * 900_000 for place in range(20)])
-    data = RankingData(np.zeros((20, 0)), np.array([0, 20]), query_ids=np.array(["q"]), document_ids=ids)
+    data = RankingData(np.zeros((20, 0), np.float32), np.array([0, 20]), query_ids=np.array(["q"]), document_ids=ids)
     found = Places(data).of_pairs(pa.array(["q", "q"]), pa.array([str(ids[7]), "none"]))
     assert found.tolist() == [7, -1]

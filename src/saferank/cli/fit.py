@@ -165,7 +165,7 @@ def fit(
         ranker.fit(aggregated, data, earlier=past, live=live, progress=show)
     ranker.save(out)
     for warning in ranker.warnings:
-        errors.print(f"[yellow]Warning:[/yellow] {escape(warning)}", soft_wrap=not errors.is_terminal, highlight=False)
+        errors.print(f"[yellow]Warning:[/yellow] {escape(warning)}", soft_wrap=True, highlight=False)
     console.print(_table(ranker.comparison, ranker.settings.method, delta))
     console.print(_words(ranker, out, ranker.settings.method), soft_wrap=True, highlight=False)
 
@@ -220,10 +220,11 @@ def _words(ranker: SafeRanker, out: Path, method: str) -> str:
     lines.append(f"Features: {listed(schema.names, 3)}{needs}.")
     lines.append(f"{out}: {_chosen(manifest, method, logging.estimate)}")
     change = mine.estimate / logging.estimate - 1
-    foreseen = manifest["training"].get("chosen") or {"gain": math.inf}
-    if not math.isclose(mine.estimate - logging.estimate, foreseen["gain"], rel_tol=1e-6):
+    foreseen = manifest["training"].get("chosen")
+    expected = change if foreseen is None else foreseen["improvement"] / logging.estimate
+    if foreseen is None or not math.isclose(change, expected, rel_tol=1e-6, abs_tol=1e-9):
         lines.append(f"Estimated clicks on what the log shows: {change:+.1%} relative to the current ranker.")
-    if change < -CLEARLY and manifest["training"].get("chosen") is None and schema.base is None:
+    if expected < -CLEARLY and schema.base is None:
         lines.append("The features do not explain what the current ranker shows: give its scores\n(--logging-scores).")
     if best.estimate - mine.estimate > CLEARLY * logging.estimate:
         lines.append(
@@ -242,6 +243,7 @@ def _chosen(manifest: dict[str, Any], method: str, click_rate: float) -> str:
         if method in ("auto", "correction"):
             return "the clicks do not support any departure from the current ranker yet: this is a model of it."
         return f"{method}."
-    gain, chance = foreseen["gain"] / click_rate, foreseen["chance"]
+    improvement, chance = foreseen["improvement"] / click_rate, foreseen["chance"]
     advice = "\nThat is little: log more before you ask for a verdict." if chance < UNLIKELY else ""
-    return f"{foreseen['name']}.\nForeseen: {gain:+.1%} clicks; chance that certify can prove it: {chance:.0%}.{advice}"
+    words = f"Foreseen: {improvement:+.1%} clicks; chance that certify can prove it: {chance:.0%}.{advice}"
+    return f"{foreseen['name']}.\n{words}"

@@ -106,5 +106,4 @@ def run() -> None:
 
 def _print_error(headline: str, message: str = "") -> None:
     text = Text.assemble((headline, "bold red"), f" {message}" if message else "")
-    console = Console(stderr=True)
-    console.print(text, soft_wrap=not console.is_terminal)  # one line for a program, wrapped lines for a reader
+    Console(stderr=True).print(text, soft_wrap=True)

@@ -125,7 +125,8 @@ def _varies(health: Health) -> Finding:
         return graded("bad", code, text, remedy)
     level = _grade(changes, SOME_CHANGES, FEW_CHANGES)
     how = {"good": "vary", "caution": "vary a little", "bad": "hardly vary"}[level]
-    text = f"Rankings {how}: two impressions of a query differ at rank 1 in {changes:.1%} of cases."
+    differ = f"differ at rank 1 in {changes:.1%} of cases" if changes > 0 else "never differ at rank 1"
+    text = f"Rankings {how}: two impressions of a query {differ}."
     if level != "good":
         text += " Learning can reorder what was shown, and knows little beyond that."
     return graded(level, code, text, RANDOMISE)
@@ -160,10 +161,8 @@ def _candidates(health: Health) -> Iterator[Finding]:
 def _repeated(health: Health) -> Finding:
     share = health.traffic.share_in_queries_of(ENOUGH_INTERACTIONS)
     once = health.traffic.queries_seen_once / max(health.traffic.queries, 1)
-    text = (
-        f"{share:.0%} of the interactions are of queries with at least {ENOUGH_INTERACTIONS}; "
-        f"{once:.0%} of the queries were seen once."
-    )
+    seen = f"{once:.0%} of the queries were seen once" if once > 0 else "no query was seen only once"
+    text = f"{share:.0%} of the interactions are of queries with at least {ENOUGH_INTERACTIONS}; {seen}."
     if share >= MOST:
         return good("repeated-queries", text)
     remedy = "Log the scores that rankings are drawn by (`fit --logging-scores`): exposure is then exact."

@@ -89,7 +89,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     check_cutoff(log.manifest)
     doubts = log_doubts(log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit)
     rankers = Rankers(log, ranker, inputs.logging_scores)
-    past = [counts_by_stratum(one, PARTS, shown_pairs(one)).statistics() for one in inputs.earlier]
+    past = [one.statistics(PARTS, shown_pairs(one)) for one in inputs.earlier]
     judge, by_period, seen_queries = _best_judge(rankers, settings, doubts, inputs.examination, past)
     test, curves, limit = judge.comparison, judge.curves, judge.limits[0]
     known = rankers.logging_placement is not None
