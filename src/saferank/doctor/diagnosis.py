@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from saferank.doctor.drift import FEW_REPEATED, demand_drift, personalised, ranker_moved
@@ -64,7 +63,7 @@ def diagnose(
     if curve is not None and (curve > 0).all():
         candidates = None
         if data is not None:
-            place = places_of(data).of_queries(pa.array(pairs.query_ids, pa.string()))
+            place = places_of(data).of_queries(pairs.query_ids)
             candidates = np.where(place >= 0, data.lengths[place], 0)
         held_out = aggregated.click_patterns("certify", pairs)
         effective = effective_size(statistics, curve, candidates=candidates, held_out=held_out)

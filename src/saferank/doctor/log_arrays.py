@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError
 from saferank.engine.ragged import query_sums
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import AggregatedLog, places_of
+from saferank.logs.aggregated_log import AggregatedLog, pair_ids, places_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -20,10 +20,7 @@ def shown_pairs(aggregated: AggregatedLog, also: RankingData | None = None) -> R
     """Return the queries and documents that the log shows, and those of `also`, sorted, without any feature."""
     rows = aggregated.shown_counts.select(["query_id", "document_id"])
     if also is not None:
-        query_ids, document_ids = also.require_ids()
-        of_document = pa.array(query_ids, pa.string()).take(pa.array(also.query_of_document))
-        own = pa.table({"query_id": of_document, "document_id": pa.array(document_ids, pa.string())})
-        rows = pa.concat_tables([rows, own])
+        rows = pa.concat_tables([rows, pa.table(pair_ids(also), names=rows.column_names)])
     pairs = rows.group_by(["query_id", "document_id"]).aggregate([])
     pairs = pairs.sort_by([("query_id", "ascending"), ("document_id", "ascending")])  # the same in every run
     if pairs.num_rows == 0:

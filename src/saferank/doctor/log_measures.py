@@ -148,7 +148,7 @@ class Coverage:
 def coverage(aggregated: AggregatedLog, own: LogStatistics, pairs: RankingData, data: RankingData) -> Coverage:
     """Compare the log, with the counts `own` of its own pairs, with the features."""
     statistics = aggregated.statistics(PARTS, data)
-    known = places_of(data).of_queries(pa.array(pairs.query_ids, pa.string())) >= 0
+    known = places_of(data).of_queries(pairs.query_ids) >= 0
     missing = aggregated.missing_pairs(data)
     in_both = statistics.interactions > 0
     candidate = in_both[data.query_of_document]

@@ -113,24 +113,23 @@ def counts_by_stratum(
     when = stretch[rows["period"].to_numpy()]
     stratum = np.searchsorted(keys, pairs.query_of_document[pair] * periods + when)
     cells, place = np.unique(stratum * pairs.documents + pair, return_inverse=True)
-    rank = rows["position"].to_numpy().astype(np.int64) - 1
-    counts = []
-    for name in ("shown", "clicked"):
-        table = np.zeros((len(cells), log.cutoff), np.int64)
-        np.add.at(table, (place, rank), rows[name].to_numpy())
-        counts.append(table)
-    clicked_in = np.repeat(stratum_of_pattern.ravel(), np.diff(patterns.offsets))
+    at_rank = place * log.cutoff + rows["position"].to_numpy() - 1
+    shown, clicked = (
+        np.bincount(at_rank, rows[name].to_numpy(), len(cells) * log.cutoff).astype(np.int64).reshape(-1, log.cutoff)
+        for name in ("shown", "clicked")
+    )
+    clicked_in = np.repeat(stratum_of_pattern, np.diff(patterns.offsets))
     return StratumCounts(
         pair=cells % pairs.documents,
         stratum=cells // pairs.documents,
-        shown=counts[0],
-        clicked=counts[1],
+        shown=shown,
+        clicked=clicked,
         query=keys // periods,
         period=keys % periods,
-        interactions=np.bincount(stratum_of_pattern.ravel(), patterns.interactions, len(keys)).astype(np.int64),
+        interactions=np.bincount(stratum_of_pattern, patterns.interactions, len(keys)).astype(np.int64),
         patterns=replace(
             patterns,
-            query=stratum_of_pattern.ravel(),
+            query=stratum_of_pattern,
             documents=np.searchsorted(cells, clicked_in * pairs.documents + patterns.documents),
         ),
     )

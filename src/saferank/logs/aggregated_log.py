@@ -212,6 +212,12 @@ def places_of(data: RankingData) -> Places:
     return _PLACES[data]
 
 
+def pair_ids(data: RankingData) -> tuple[pa.Array, pa.Array]:
+    """Return the ids of each row's query and document."""
+    query_ids, document_ids = data.require_ids()
+    return _texts(query_ids).take(pa.array(data.query_of_document)), _texts(document_ids)
+
+
 def _texts(ids: NDArray[np.str_]) -> pa.Array:
     """Return ids as one Arrow array: of more than 64 MB, Arrow makes several."""
     found = pa.array(ids, pa.string())

@@ -59,6 +59,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=["jinja2.ext.do"],
     )
     environment.filters |= {
         function.__name__: function for function in (formatted, signed, code, capitalised, indented)

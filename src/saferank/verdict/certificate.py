@@ -53,6 +53,16 @@ class SegmentRow:
     lower: Number
     upper: Number
 
+    @property
+    def name(self) -> str:
+        """As a table shows it."""
+        return self.segment or "(none)"
+
+    @property
+    def outcome(self) -> str:
+        """Whether the segment gains or loses, or the interval leaves it undecided."""
+        return "loses" if self.upper < 0 else "gains" if self.lower > 0 else "undecided"
+
 
 @dataclass(frozen=True)
 class CurveRow:
@@ -210,7 +220,7 @@ def meaning(certificate: Certificate) -> str:
     days = ""
     if needed.days is not None:
         days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of such a log in all)"
-    how_many = _range(_rounded(needed.fewest), _rounded(needed.most))
+    how_many = _range(two_digits(needed.fewest), two_digits(needed.most))
     return (
         f"Not decided. If the estimate is about right, {how_many} held-out interactions{days} "
         f"would probably decide for {needed.verdict}; there are {certificate.interactions:,}."
@@ -231,7 +241,7 @@ def _range(first: int, last: int) -> str:
     return f"{first:,}" if first == last else f"{first:,} to {last:,}"
 
 
-def _rounded(number: int) -> int:
-    """Return the number to two digits: it is no more exact than that."""
+def two_digits(number: int) -> int:
+    """Return the number rounded up to two digits: a forecast is no more exact than that."""
     unit: int = 10 ** max(len(str(number)) - 2, 0)
     return -(-number // unit) * unit

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from saferank.doctor.log_arrays import shown_pairs
@@ -19,7 +18,7 @@ from saferank.engine.bounds.differences import (
     second_moments,
 )
 from saferank.engine.ragged import query_sums
-from saferank.logs.aggregated_log import AggregatedLog, places_of
+from saferank.logs.aggregated_log import AggregatedLog, pair_ids, places_of
 from saferank.policy.serve import served_placement
 from saferank.verdict.new_ranker import NewRanker
 from saferank.verdict.possible_drift import PossibleDrift
@@ -205,16 +204,14 @@ class Rankers:
     def __init__(self, log: AggregatedLog, ranker: NewRanker, logging_scores: NDArray[np.float32] | None) -> None:
         self.log, data, cutoff = log, ranker.data, log.cutoff
         self.pairs = shown_pairs(self.log, data)
-        query_ids = pa.array(data.query_ids, pa.string())
         places = places_of(self.pairs)
-        of_document = query_ids.take(pa.array(data.query_of_document))
-        rows = places.of_pairs(of_document, pa.array(data.document_ids, pa.string()))
+        rows = places.of_pairs(*pair_ids(data))
         self.listed = np.zeros(self.pairs.documents, np.bool_)
         """Pair -> whether the new ranker can show it."""
         self.listed[rows] = True
         self.ranked = np.zeros(self.pairs.queries, np.bool_)
         """Query -> whether the new ranker ranks it."""
-        self.ranked[places.of_queries(query_ids)] = True
+        self.ranked[places.of_queries(data.query_ids)] = True
         self.placement = np.zeros((self.pairs.documents, cutoff))
         self.placement[rows] = ranker.placement(cutoff)
         self.logging_placement: Floats | None = None
