@@ -1,6 +1,7 @@
 """Periods of a click log: calendar days or clock hours, within which later steps compare what was shown and clicked."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -92,6 +93,12 @@ def seconds_of(moment: Any) -> float | None:
             return None
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     return None if math.isnan(number) else number / next(unit for most, unit in _PER_SECOND if abs(number) <= most)
+
+
+def span_of(period: Sequence[Any] | None) -> tuple[float, float] | None:
+    """Return the first and last moment of a manifest's `period` in seconds since 1970; None if one is unknown."""
+    first, last = map(seconds_of, period or (None, None))
+    return None if first is None or last is None else (first, last)
 
 
 def _plain(moment: Any) -> Any:

@@ -16,7 +16,7 @@ from saferank.engine.ragged import flat_rows, offsets_of, ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
-from saferank.logs.periods import DAY, seconds_of
+from saferank.logs.periods import DAY, span_of
 from saferank.logs.split import DEFAULT_SHARES
 from saferank.plan.exploration_cost import RelevancePosterior, exploration_cost, relevance_posterior
 from saferank.plan.needed_interactions import Traffic, better_exposures, needed_interactions
@@ -231,10 +231,5 @@ class _Worlds:
 
 def logged_days(log: AggregatedLog) -> float | None:
     """Return the days from the first to the last timestamp; None without timestamps, or if all are the same."""
-    period = log.manifest.get("period")
-    if period is None and log.periods:
-        period = (log.periods[0][0], log.periods[-1][1])
-    if period is None:
-        return None
-    first, last = map(seconds_of, period)
-    return None if first is None or last is None or last <= first else (last - first) / DAY
+    first, last = span_of(log.manifest.get("period")) or (0.0, 0.0)
+    return (last - first) / DAY if last > first else None

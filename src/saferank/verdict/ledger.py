@@ -10,7 +10,7 @@ from typing import Any, Self
 from saferank.files.atomic_write import whole_file
 from saferank.files.json_format import FileFormat
 from saferank.logs.earlier_logs import hashes
-from saferank.logs.periods import seconds_of
+from saferank.logs.periods import span_of
 
 FORMAT = FileFormat("saferank-ledger", 1, "certify", "remove it only if the log is new, because that forgets its looks")
 
@@ -114,13 +114,9 @@ def ledger_path(source: str) -> Path:
 
 
 def _overlaps(look: Look, manifest: dict[str, Any]) -> bool:
-    period = manifest.get("period")
-    if look.period is not None and period is not None:
-        moments = [seconds_of(moment) for moment in (*look.period, *period)]
-        if None in moments:
-            return True
-        begin, end, first, last = (moment or 0.0 for moment in moments)
-        return first <= end and begin <= last
+    if look.period is not None and manifest.get("period") is not None:
+        looked, now = span_of(look.period), span_of(manifest["period"])
+        return looked is None or now is None or (now[0] <= looked[1] and looked[0] <= now[1])
     files = hashes(manifest)
     same_source = look.source == str(manifest.get("source"))
     return not (look.files and files) or same_source or not {*files}.isdisjoint(look.files)
