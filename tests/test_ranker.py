@@ -456,3 +456,12 @@ def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -
         for one in (ranker, SafeRanker.load(tmp_path / "model"))
     ]
     assert looks == [1, 1]
+
+
+def test_fit_warns_that_certify_will_refuse_a_log_whose_clicks_lack_features() -> None:
+    """Of the whole log first, and then without the features of every second query."""
+    whole = SafeRanker(examination=EXAMINATION, **LINEAR_CRM, epochs=1).fit(LOG, DATA)
+    some = DATA.subset(np.arange(0, DATA.queries, 2))
+    dropped = SafeRanker(examination=EXAMINATION, **LINEAR_CRM, epochs=1, without_features="drop").fit(LOG, some)
+    assert len(dropped.warnings) == len(whole.warnings) + 1
+    assert "features" in dropped.warnings[-1]

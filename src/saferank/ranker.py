@@ -9,6 +9,7 @@ from typing import Any, Literal
 from warnings import warn
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.doctor.diagnosis import diagnose
@@ -28,6 +29,7 @@ from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings, certify
+from saferank.verdict.checks import MOST_WITHOUT_FEATURES
 from saferank.verdict.inputs import live_policy
 
 DEFAULTS = FitSettings()
@@ -152,6 +154,7 @@ class SafeRanker:
             data = load_features(features, missing="error" if self.settings.missing == "error" else "nan")
         examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
+        self.warnings += _lacks_features(aggregated, data)
         origin = {"logging_scores": self.logging_scores, "examination": known_from, "warnings": list(self.warnings)}
         policy, cutoff = live_policy(live, self.logging_scores), aggregated.cutoff
         scores = self.logging_scores if policy is None else policy.scores(data, ignore=data.feature_names or ())
@@ -315,3 +318,13 @@ def _doubts(log: AggregatedLog, given: NDArray[np.float64] | None) -> tuple[str,
     """Return the findings of `doctor` that rule a verdict out."""
     found = diagnose(log, None, given, em=False).blocking
     return tuple(f"{finding.text} {finding.remedy}".strip() for finding in found)
+
+
+def _lacks_features(log: AggregatedLog, data: RankingData) -> tuple[str, ...]:
+    """Return the warning that `certify` will refuse, if too many clicks are on documents without features."""
+    clicks = pc.sum(log.missing_pairs(data)["clicked_sum"]).as_py() or 0
+    share = clicks / max(pc.sum(log.shown_counts["clicked"]).as_py() or 0, 1)
+    if share <= MOST_WITHOUT_FEATURES:
+        return ()
+    words = f"{share:.0%} of the clicks are on documents without features; above {MOST_WITHOUT_FEATURES:.0%}, certify"
+    return (f"{words} refuses. Add the features of everything that is shown.",)

@@ -139,7 +139,7 @@ def test_trees_begin_with_the_column_of_the_logging_scores() -> None:
     assert manifest["training"]["chosen"]["gain"] == result.chosen.gain
     logging, learned = fitted.comparison
     assert result.saw_validation  # so the table has what is foreseen
-    assert learned.estimate == pytest.approx(logging.estimate + result.chosen.gain)
+    assert learned.estimate == pytest.approx(logging.estimate + result.chosen.improvement)
     shown = exposure(score(scorer, prepared.features), DATA.offsets, EXAMINATION).astype(np.float64)
     seen = compare("auto", shown, parts[1], EVER_SHOWN)
     assert seen.estimate - seen.lower_bound == pytest.approx(learned.estimate - learned.lower_bound)

@@ -81,13 +81,15 @@ def test_the_start_gains_nothing() -> None:
     assert worse.chance < 0.05
 
 
-def test_the_gain_is_over_the_start_and_the_chance_over_the_current_ranker() -> None:
+def test_the_gain_is_over_the_start_and_improvement_and_chance_over_the_current_ranker() -> None:
     """Learning that starts from another policy than the logging one."""
     examination = np.array([1.0, 0.5])
     other = replace(foresight(examination), start=exposure(NEW.astype(np.float64), OFFSETS, examination))
     found = other.of("new", NEW)
     assert found.gain == pytest.approx(0.0, abs=1e-6)
-    assert found.chance == foresight(examination).of("new", NEW).chance > 0.2
+    current = foresight(examination).of("new", NEW)
+    assert found.chance == current.chance > 0.2
+    assert found.improvement == current.improvement == current.gain > 0.001
 
 
 def test_what_the_log_never_shows_is_gained_but_not_proven() -> None:
@@ -145,6 +147,6 @@ def test_queries_count_by_their_interactions() -> None:
 
 
 def test_worth_is_what_can_be_expected_to_go_live() -> None:
-    assert Foreseen("a", 0.2, 0.5).worth == pytest.approx(0.2 * (0.5 + UNPROVEN))
-    assert Foreseen("a", 0.2, 0.0).worth > Foreseen("b", 0.1, 0.0).worth > 0
-    assert Foreseen("a", 0.2, 0.1).worth < Foreseen("b", 0.1, 0.5).worth
+    assert Foreseen("a", 0.2, 0.1, 0.5).worth == pytest.approx(0.2 * (0.5 + UNPROVEN))
+    assert Foreseen("a", 0.2, 0.1, 0.0).worth > Foreseen("b", 0.1, 0.1, 0.0).worth > 0
+    assert Foreseen("a", 0.2, 0.1, 0.1).worth < Foreseen("b", 0.1, 0.1, 0.5).worth

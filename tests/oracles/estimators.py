@@ -101,6 +101,30 @@ def doubly_robust(
     return total / len(log)
 
 
+def prpo(
+    log: Log,
+    scores: PerQuery,
+    examination: Sequence[float],
+    rho_0: PerQuery,
+    clip: float,
+    predicted: PerQuery,
+    most: float,
+) -> float:
+    """As doubly_robust, document by document, exposure counting up to `most` times rho_0, or down to 1 / most of it."""
+    total = 0.0
+    for query, own_scores in enumerate(scores):
+        own = [interaction for interaction in log if interaction.query == query]
+        for document, rho in enumerate(enumeration.exposure(own_scores, examination)):
+            relevance, reference = predicted[query][document], rho_0[query][document]
+            reward = len(own) * relevance
+            for _, shown, clicks in own:
+                if document in shown:
+                    rank = list(shown).index(document)
+                    reward += (clicks[rank] - examination[rank] * relevance) / max(reference, clip)
+            total += reward * (min(rho, most * reference) if reward >= 0 else max(rho, reference / most))
+    return total / len(log)
+
+
 def self_normalised_ips(
     log: Log, scores: PerQuery, examination: Sequence[float], rho_0: PerQuery, clip: float
 ) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from saferank.ranker import SafeRanker
 
 DEFAULTS = FitSettings()
-ESTIMATES = ("exposure-ips", "exposure-crm", "doubly-robust", "direct", "self-normalised-ips")
+ESTIMATES = ("exposure-ips", "exposure-crm", "doubly-robust", "safe-doubly-robust", "direct", "self-normalised-ips")
 """Methods whose value is an estimate of clicks per interaction, or a bound of it."""
 UNLIKELY = 0.3
 """Chance of a proof below which a look at the held-out part is not worth its share of delta."""

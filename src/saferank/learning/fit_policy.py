@@ -123,8 +123,8 @@ def fit_policy(
         scores = score(scorer, train.data.features) if result.held_out_scores is None else result.held_out_scores
         shown = exposure(scores, data.offsets, validation.examination).astype(np.float64)
         compared = compare(method, shown, validation, ever_shown)
-        if result.saw_validation and result.chosen is not None:  # its gain is foreseen, and not seen
-            surplus = compared.estimate - (logging.estimate + result.chosen.gain)
+        if result.saw_validation and result.chosen is not None:  # its improvement is foreseen, and not seen
+            surplus = compared.estimate - (logging.estimate + result.chosen.improvement)
             estimate, bound = compared.estimate - surplus, compared.lower_bound - surplus
             compared = replace(compared, estimate=estimate, lower_bound=bound)
         return scorer, result, compared

@@ -30,6 +30,8 @@ class Foreseen:
     name: str
     gain: float
     """Clicks per interaction more than the start of learning."""
+    improvement: float
+    """Clicks per interaction more than the current ranker. A start that is a model of it may be worse than it is."""
     chance: float
     """That the verdict can prove an improvement over the current ranker."""
 
@@ -57,7 +59,7 @@ class Foresight:
     def of(self, name: str, scores: NDArray[np.float32]) -> Foreseen:
         """Return the foreseen gain of the policy with these scores, and the chance that it can be proven.
 
-            gain   = (1/N) sum_q N_q sum_d R(d) (rho(d) - rho_start(d))
+            gain   = (1/N) sum_q N_q sum_d R(d) (rho(d) - rho_start(d)); the improvement has rho_0 for rho_start
             proven = (1/N) sum_q N_q sum_d R(d) w(d) rho_0(d),     w(d) = min(rho(d) / rho_0(d), limit) - 1
             chance = Phi( (proven - width) / error ),              error^2 = (1/n) (1/N) sum_d clicks(d) w(d)^2
             width^2 = (z_delta error)^2 + (low log(1/delta) / n)^2
@@ -73,7 +75,8 @@ class Foresight:
         if self.flatter_exposure is not None and chance > 0:
             flatter = exposure(scores, self.log.offsets, self.examination**FLATTER).astype(np.float64)
             chance = min(chance, self._chance(flatter, self.flatter_exposure, worth))
-        return Foreseen(name, float(worth @ (rho - self.start)), chance)
+        gain, improvement = (float(worth @ (rho - before)) for before in (self.start, self.logging_exposure))
+        return Foreseen(name, gain, improvement, chance)
 
     @property
     def _total(self) -> int:

@@ -22,7 +22,9 @@ from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.gain_bound import gain_bound
 from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Objective
+from saferank.engine.objectives.prpo import growing_limit, prpo
 from saferank.engine.objectives.risk import Risk
+from saferank.engine.objectives.safe_doubly_robust import safe_doubly_robust
 from saferank.engine.objectives.self_normalised_ips import self_normalised_ips
 from saferank.engine.propensity.logging_exposure import action_propensity
 from saferank.engine.ragged import flat_rows
@@ -127,6 +129,30 @@ METHODS = {
             "predicted relevance, corrected by the clicks that the prediction does not explain",
             lambda part: doubly_robust(
                 part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip
+            ),
+            needs_relevance=True,
+        ),
+        Method(
+            "safe-doubly-robust",
+            "Safe doubly robust",
+            "doubly-robust minus the width of the bound of exposure-crm",
+            lambda part: safe_doubly_robust(
+                part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip,
+                delta=part.risk.delta, constant=part.risk.constant,
+            ),
+            has_risk=True,
+            needs_relevance=True,
+        ),
+        Method(
+            "prpo",
+            "PRPO",
+            "doubly-robust, with a limit to how far clicks can pull the exposure of a document (grows with the log)",
+            lambda part: prpo(
+                doubly_robust(
+                    part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip
+                ),
+                part.logging_exposure,
+                most=growing_limit(part.log.total_interactions),
             ),
             needs_relevance=True,
         ),

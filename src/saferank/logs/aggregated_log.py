@@ -128,10 +128,10 @@ class AggregatedLog:
         )
 
     def missing_pairs(self, data: RankingData) -> pa.Table:
-        """Return the shown (query, document) pairs that `data` does not have, each with how often it was shown."""
+        """Return the shown (query, document) pairs that `data` lacks, each with how often it was shown and clicked."""
         place = Places(data).of_pairs(self.shown_counts["query_id"], self.shown_counts["document_id"])
         missing = self.shown_counts.filter(pa.array(place < 0))
-        return missing.group_by(["query_id", "document_id"]).aggregate([("shown", "sum")])
+        return missing.group_by(["query_id", "document_id"]).aggregate([("shown", "sum"), ("clicked", "sum")])
 
     def write(self, folder: str | Path) -> None:
         """Write the folder, atomically; one that an earlier call wrote is replaced."""

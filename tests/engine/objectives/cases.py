@@ -21,7 +21,9 @@ from saferank.engine.objectives.gain_bound import GainBound, Variance, cantelli,
 from saferank.engine.objectives.imitation import imitation
 from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Objective
+from saferank.engine.objectives.prpo import prpo
 from saferank.engine.objectives.risk import Constant
+from saferank.engine.objectives.safe_doubly_robust import safe_doubly_robust
 from saferank.engine.objectives.self_normalised_ips import self_normalised_ips
 from saferank.engine.objectives.skyline import skyline
 from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics
@@ -34,7 +36,7 @@ EXAMINATION = np.array(RANKS)
 LENGTHS = [4, 1, 3, 5, 3, 2]
 OFFSETS = np.cumsum([0, *LENGTHS])
 NEVER_CLICKED, NEVER_ISSUED = 2, 4
-DELTA, CLIP, FLOOR = 0.05, 0.35, 0.02
+DELTA, CLIP, FLOOR, MOST = 0.05, 0.35, 0.02, 1.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +181,15 @@ def _doubly_robust(case: Case, scores: Array) -> float:
     return oracle.doubly_robust(case.log, lists(scores), RANKS, case.rho_0, CLIP, lists(case.predicted))
 
 
+def _safe_doubly_robust(case: Case, scores: Array) -> float:
+    divergence = oracle.divergence(case.log, lists(scores), RANKS, case.rho_0, FLOOR, PROVEN)
+    return _doubly_robust(case, scores) - sqrt((1 - DELTA) / DELTA * divergence / len(case.log))
+
+
+def _prpo(case: Case, scores: Array) -> float:
+    return oracle.prpo(case.log, lists(scores), RANKS, case.rho_0, CLIP, lists(case.predicted), MOST)
+
+
 def _direct_method(case: Case, scores: Array) -> float:
     own = [oracle.utility([lists(scores)[i.query]], [lists(case.predicted)[i.query]], RANKS) for i in case.log]
     return sum(own) / len(own)
@@ -202,7 +213,7 @@ def _action_ips(case: Case, scores: Array) -> float:
 
 
 def _action_crm(case: Case, scores: Array) -> float:
-    divergence = oracle.action_divergence(case.log, lists(scores), len(RANKS), list(case.pi_0))
+    divergence = oracle.action_divergence(case.log, lists(scores), len(RANKS), list(np.maximum(case.pi_0, CLIP)))
     return _action_ips(case, scores) - sqrt((1 - DELTA) / DELTA * divergence / len(case.log))
 
 
@@ -234,6 +245,25 @@ METHODS = {
     "doubly-robust": Method(
         lambda case: exact(doubly_robust(case.statistics, case.predicted, case.flat_rho_0, EXAMINATION, clip=CLIP)),
         _doubly_robust,
+        ISSUED,
+    ),
+    "safe-doubly-robust": Method(
+        lambda case: exact(
+            safe_doubly_robust(
+                case.statistics, case.predicted, case.flat_rho_0, EXAMINATION, delta=DELTA, clip=CLIP, floor=FLOOR
+            )
+        ),
+        _safe_doubly_robust,
+        ISSUED,
+        crm=True,
+    ),
+    "prpo": Method(
+        lambda case: prpo(
+            exact(doubly_robust(case.statistics, case.predicted, case.flat_rho_0, EXAMINATION, clip=CLIP)),
+            case.flat_rho_0,
+            most=MOST,
+        ),
+        _prpo,
         ISSUED,
     ),
     "direct-method": Method(

@@ -16,8 +16,11 @@ def action_crm(
 ) -> ActionObjective:
     """Action IPS minus the width of its bound, with the action-based divergence (Wu & Wang 2018, as in the paper).
 
-    U-hat_action - sqrt( (1/N) ((1-delta)/delta) d2 ),    d2 = (1/N) sum_i (N_q / M_q) (pi(y_i) / pi_0(y_i))^2
+        U-hat_action - sqrt( (1/N) ((1-delta)/delta) d2 ),    d2 = (1/N) sum_i (N_q / M_q) (pi(y_i) / pi_0(y_i))^2
+
+    pi_0 is raised to `clip` in both terms. In the divergence alone unclipped, rare rankings would dominate it: it is
+    smallest for a policy that gives no chance to what was logged.
     """
     estimate = action_ips(log, propensity, clip=clip)
     scale = (1.0 - checked_delta(delta)) / delta / max(log.total_interactions, 1) ** 2
-    return replace(estimate, risk_weight=scale * stands_for(log) / propensity**2)
+    return replace(estimate, risk_weight=scale * stands_for(log) / np.maximum(propensity, clip) ** 2)
