@@ -106,7 +106,7 @@ def main() -> int:
         and (one["rounds"], one["fraction"]) == (options.rounds, options.fraction)
     }
     console.print(_table(history, sizes, options.ways))
-    save_figure(_figure(history), options.out, "closed_loop")
+    save_figure(closed_loop_figure(history), options.out, "closed_loop")
     console.print(f"The picture is {options.out / 'closed_loop.png'}.")
     return 1 if sum(_falls(utilities) for (way, _, _), utilities in history.items() if WAYS[way][1]) else 0
 
@@ -134,7 +134,7 @@ def _table(history: dict[tuple[str, int, int], list[float]], sizes: list[int], w
     return table
 
 
-def _figure(history: Mapping[tuple[str, int, int], list[float]]) -> alt.HConcatChart:
+def closed_loop_figure(history: Mapping[tuple[str, int, int], list[float]]) -> alt.HConcatChart:
     """One panel per number of interactions per round, one line per run; history: (way, interactions, run)."""
     rounds = max(map(len, history.values()))
     ways = [way for way in COLOURS if any(key[0] == way for key in history)]

@@ -23,6 +23,8 @@ from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import AggregatedLog
 from tests.lab.small_world import one_thread, small_world
 
+CERTIFIED = "defaults, certified"
+
 
 @pytest.fixture(scope="module")
 def data() -> RankingData:
@@ -38,7 +40,7 @@ def rounds(data: RankingData) -> dict[str, list[Round]]:
                 interactions=4_000, seed=0,
             )
             for way, method, certified, count in (
-                ("certified", "auto", True, 2), ("IPS, blindly", "exposure-ips", False, 1)
+                (CERTIFIED, "auto", True, 2), ("IPS, blindly", "exposure-ips", False, 1)
             )
         }  # fmt: skip
 
@@ -47,9 +49,9 @@ def test_what_is_live_changes_only_with_a_certificate(rounds: dict[str, list[Rou
     world = small_world()
     live = true_utility(production_policy(world, data), world, data)
     assert live == pytest.approx(float(exposure_of_logging() @ world.relevance("train")) / data.queries, rel=1e-3)
-    verdicts = [one.verdict for one in rounds["certified"]]
+    verdicts = [one.verdict for one in rounds[CERTIFIED]]
     assert set(verdicts) <= {"DEPLOY", "KEEP", "MORE DATA", NOTHING_NEW, NOT_YET}
-    for one in rounds["certified"]:
+    for one in rounds[CERTIFIED]:
         assert one.utility == pytest.approx(one.candidate if one.verdict == "DEPLOY" else live)
         assert (one.lower >= 0) == (one.verdict == "DEPLOY")
         live = one.utility
