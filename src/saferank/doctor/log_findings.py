@@ -46,7 +46,7 @@ def findings(health: Health) -> Iterator[Finding]:
     yield from incomplete
     if health.traffic.pairs == health.traffic.queries:
         text = "No query was ever shown with two documents: there is no order to learn."
-        yield graded("bad", "no-order", text, "Check the column of documents; log lists of several.")
+        yield _graded("bad", "no-order", text, "Check the column of documents; log lists of several.")
     elif not incomplete:  # what is left of an incomplete log does not show how its users click
         about_clicks = list(click_findings(health))
         blocked = any(one.blocks for one in about_clicks)
@@ -66,7 +66,7 @@ def findings(health: Health) -> Iterator[Finding]:
         yield caution("dropped-rows", f"Left out: {rows}.", "Find out where they come from.")
 
 
-def graded(level: Level, code: str, text: str, remedy: str) -> Finding:
+def _graded(level: Level, code: str, text: str, remedy: str) -> Finding:
     """Return a finding with a remedy unless it is good."""
     return Finding(level, text, "" if level == "good" else remedy, code=code)
 
@@ -98,7 +98,7 @@ def _effective(health: Health) -> Finding:
     code, effective = "effective-clicks", health.effective
     if effective is None:
         text = "What the clicks are worth cannot be computed, because examination is not known."
-        return graded("bad", code, text, "Vary rankings so that it can be estimated, or give --examination.")
+        return _graded("bad", code, text, "Vary rankings so that it can be estimated, or give --examination.")
     text = (
         f"{effective.clicks:,} clicks are worth {effective.by_clicks:,.0f} "
         f"({effective.by_clicks / effective.clicks:.0%}) for judging a ranking by clicks."
@@ -106,7 +106,7 @@ def _effective(health: Health) -> Finding:
     remedy = "Log longer, or more at random: a click on a document shown at many ranks has a smaller weight."
     gain = effective.provable_gain
     if gain is None:
-        return graded(_grade(effective.by_clicks, MANY_EFFECTIVE, FEW_EFFECTIVE), code, text, remedy)
+        return _graded(_grade(effective.by_clicks, MANY_EFFECTIVE, FEW_EFFECTIVE), code, text, remedy)
     if gain > WANTED_GAIN:
         factor = (gain / WANTED_GAIN) ** 2
         remedy = (
@@ -114,7 +114,7 @@ def _effective(health: Health) -> Finding:
             "that with more randomness."
         )
     text += f" The held-out part can prove gains in clicks from about {gain:.1%} up."
-    return graded(_grade(gain, SMALL_GAIN, LARGE_GAIN), code, text, remedy)
+    return _graded(_grade(gain, SMALL_GAIN, LARGE_GAIN), code, text, remedy)
 
 
 def _varies(health: Health) -> Finding:
@@ -122,14 +122,14 @@ def _varies(health: Health) -> Finding:
     if changes is None:
         text = "No query has two impressions, so whether rankings vary is unknown."
         remedy = "Log longer, or write the same query in the same way (lower case, no extra spaces)."
-        return graded("bad", code, text, remedy)
+        return _graded("bad", code, text, remedy)
     level = _grade(changes, SOME_CHANGES, FEW_CHANGES)
     how = {"good": "vary", "caution": "vary a little", "bad": "hardly vary"}[level]
     differ = f"differ at rank 1 in {changes:.1%} of cases" if changes > 0 else "never differ at rank 1"
     text = f"Rankings {how}: two impressions of a query {differ}."
     if level != "good":
         text += " Learning can reorder what was shown, and knows little beyond that."
-    return graded(level, code, text, RANDOMISE)
+    return _graded(level, code, text, RANDOMISE)
 
 
 def _candidates(health: Health) -> Iterator[Finding]:
@@ -144,18 +144,18 @@ def _candidates(health: Health) -> Iterator[Finding]:
         text = f"{share} of the candidates were never shown" if coverage.never_shown else "Every candidate was shown"
         text += "." if level == "good" else ": nothing can be said about them."
         remedy = f"Let candidates from below rank {health.cutoff} into the list at random, now and then."
-        yield graded(level, "never-shown", text, remedy)
+        yield _graded(level, "never-shown", text, remedy)
     lacking = coverage.queries_without_features
     if coverage.queries_in_both == 0:
         text = "No query of the log has features."
-        yield graded("bad", "missing-features", text, "Check that both use the same query ids.")
+        yield _graded("bad", "missing-features", text, "Check that both use the same query ids.")
     elif coverage.pairs_without_features:
         text = f"{coverage.shown_without_features:.1%} of what was shown has no features and is left out of training"
         if lacking:
             text += f" ({lacking:,} {'query has' if lacking == 1 else 'queries have'} none at all)"
         level = _grade(coverage.shown_without_features, FEW_MISSING, MANY_MISSING)
         remedy = "Compute features for everything that is shown, when it is shown."
-        yield graded(level, "missing-features", f"{text}.", remedy)
+        yield _graded(level, "missing-features", f"{text}.", remedy)
 
 
 def _repeated(health: Health) -> Finding:
