@@ -9,6 +9,7 @@ import pytest
 
 from saferank.cli.doctor import doctor
 from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.health import NO_VERDICT
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.load_log import load_log
 from tests.cli.running import caller, words
@@ -48,7 +49,9 @@ def test_one_screen_and_a_page(log: Path) -> None:
 def test_findings_that_rule_a_verdict_out_are_named(log: Path, original: pa.Table) -> None:
     pq.write_table(original.filter(pc.equal(original["click"], 1)), log)
     said = call(log)
-    assert "No verdict is possible from this log: only-clicked-rows." in words(said)
+    (finding,) = diagnose(load_log(log)).blocking
+    assert f"blocking {finding.text}" in words(said)
+    assert words(NO_VERDICT) in words(said)
     assert "good" not in said.split()
 
 
@@ -60,6 +63,13 @@ def test_features_show_what_was_never_shown_even_with_missing_values(log: Path, 
     }
     pq.write_table(pa.table(ids | {"price": pa.nulls(60 * documents, pa.float32())}), "features.parquet")
     assert f"never shown {share}" in words(call(log, "--features", "features.parquet"))
+
+
+def test_a_column_of_users_that_is_not_named(log: Path, original: pa.Table) -> None:
+    users = [f"u{row // 40}" for row in range(len(original))]
+    pq.write_table(original.append_column("UserID", pa.array(users)), log)
+    assert "--unit UserID" in words(call(log))
+    assert "--unit UserID" not in words(call(log, "--unit", "UserID"))
 
 
 def test_statistics_in_place_of_the_log(log: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_random_log_is_healthy(healthy: Health) -> None:
     for code, number in (
         ("rankings-vary", "83"),
         ("examination-estimated", "rank 3 is examined 0.2"),
-        ("never-shown", "0% of the candidates"),
+        ("never-shown", "Every candidate was shown"),
         ("repeated-queries", "100% of the interactions"),
     ):
         assert about(healthy, code).level == "good"

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from saferank.doctor.drift import Drift, demand_drift, ranker_moved
-from saferank.doctor.log_arrays import PeriodCounts, period_counts, shown_pairs, within_periods
-from saferank.logs.aggregated_log import Places
+from saferank.doctor.log_arrays import PeriodCounts, period_counts, shown_pairs
+from saferank.doctor.strata import counts_by_stratum
+from saferank.logs.aggregated_log import PARTS
 from tests.doctor.worlds import Shop, aggregate, simulate
 
 
 def counted(shop: Shop, seed: int) -> PeriodCounts:
     log = aggregate(simulate(shop, seed))
     pairs = shown_pairs(log)
-    return period_counts(log, pairs, Places(pairs))
+    return period_counts(log, pairs)
 
 
 def steady(seed: int) -> PeriodCounts:
@@ -77,15 +78,14 @@ def test_how_much_demand_drifts() -> None:
 
 def test_one_period_says_nothing() -> None:
     counts = counted(Shop(days=1, interactions=300), 0)
-    assert demand_drift(counts) == ranker_moved(counts) == Drift(0.0, 0.0, 0, 0.0)
+    assert demand_drift(counts) == ranker_moved(counts) == Drift()
 
 
 def test_within_periods_each_day_of_a_query_is_a_query() -> None:
     log = aggregate(simulate(Shop(days=3, queries=4, interactions=200), 0))
     pairs = shown_pairs(log)
-    places = Places(pairs)
-    counts = period_counts(log, pairs, places)
-    strata = within_periods(log, counts, places)
+    counts = period_counts(log, pairs)
+    strata = counts_by_stratum(log, PARTS, pairs, strata=np.arange(3)).statistics()
     assert strata.total_interactions == 200
     assert strata.queries == 12
     days = counts.query * 3 + counts.period

@@ -10,7 +10,7 @@ from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.health import Health
 from saferank.doctor.hour_of_day import LEAST_SIZE, hour_counts, hour_of_day
 from saferank.doctor.log_arrays import sampled_impressions, shown_pairs
-from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.logs.aggregated_log import AggregatedLog
 from tests.shops import Ranker, World, by_hour, in_slots, make_shop, noisy
 
 INTERACTIONS = 6_000
@@ -46,7 +46,7 @@ def test_one_of_them_alone_does_no_harm() -> None:
     for seed in range(8):
         ranker = health_of(drawn(seed, demand=False, ranker=True))
         assert ranker.hours is not None
-        assert ranker.hours.moves
+        assert ranker.hours.ranker.significant
         assert ranker.hours.ranker.size > LEAST_SIZE
         assert ranker.hours.demand.z < 4.0
         assert codes(ranker) & {"ranker-by-hour", "ranker-follows-hour"}
@@ -54,7 +54,7 @@ def test_one_of_them_alone_does_no_harm() -> None:
         demand = health_of(drawn(seed, demand=True, ranker=False))
         assert demand.hours is not None
         assert demand.hours.demand.significant
-        assert not demand.hours.moves
+        assert not demand.hours.ranker.significant
         assert not codes(demand) & {"ranker-by-hour", "ranker-follows-hour", "hour-unchecked"}
     assert blocked <= 2  # one clean log in 25
 
@@ -90,7 +90,7 @@ def test_rows_without_an_hour_are_left_out() -> None:
     log = drawn(0, demand=False, ranker=True)
     assert log.sample is not None
     pairs = shown_pairs(log)
-    sample = sampled_impressions(log, Places(pairs))
+    sample = sampled_impressions(log, pairs)
     assert sample is not None
     assert sample.hour is not None
     whole = hour_counts(sample, pairs, log.cutoff)

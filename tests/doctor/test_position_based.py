@@ -7,14 +7,14 @@ import pytest
 
 from saferank.doctor.log_arrays import SampledImpressions, sampled_impressions, shown_pairs
 from saferank.doctor.position_based import Misfit, PositionBased, context_test, position_based, stop_test
-from saferank.logs.aggregated_log import PARTS, Places
+from saferank.logs.aggregated_log import PARTS
 from tests.doctor.worlds import Shop, aggregate, simulate
 
 
 def fit_of(shop: Shop, seed: int) -> PositionBased:
     log = aggregate(simulate(shop, seed))
     pairs = shown_pairs(log)
-    sample = sampled_impressions(log, Places(pairs))
+    sample = sampled_impressions(log, pairs)
     return position_based(sample, log.statistics(PARTS, pairs), np.random.default_rng(seed))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from saferank.doctor.log_arrays import sampled_impressions, shown_pairs
 from saferank.doctor.suspicious_clicks import SuspiciousClicks, suspicious_clicks, units_of
-from saferank.logs.aggregated_log import PARTS, Places
+from saferank.logs.aggregated_log import PARTS
 from tests.doctor.worlds import Log, Shop, aggregate, only_clicked_impressions, only_clicked_rows, simulate
 
 SHORT = (1.0, 0.8, 0.65)
@@ -16,7 +16,7 @@ SHORT = (1.0, 0.8, 0.65)
 def found_in(log: Log, *, sampled: bool = True) -> SuspiciousClicks:
     made = aggregate(log)
     pairs = shown_pairs(made)
-    sample = sampled_impressions(made, Places(pairs)) if sampled else None
+    sample = sampled_impressions(made, pairs) if sampled else None
     return suspicious_clicks(made.statistics(PARTS, pairs), made.patterns, sample)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import SCHEMAS, AggregatedLog, is_aggregated
+from saferank.logs.aggregated_log import SCHEMAS, AggregatedLog, Places, is_aggregated
 
 
 def table(name: str, *rows: tuple[Any, ...]) -> pa.Table:
@@ -146,3 +146,11 @@ def test_wrong_calls() -> None:
         LOG.statistics("test", DATA)
     with pytest.raises(DataError):
         LOG.statistics("train", RankingData(np.zeros((1, 1), np.float32), np.array([0, 1])))
+
+
+def test_ids_of_more_than_64_megabytes() -> None:
+    """Arrow makes several arrays of these."""
+    ids = np.array([f"{place:02d}" + "x" * 900_000 for place in range(20)])
+    data = RankingData(np.zeros((20, 0), np.float32), np.array([0, 20]), query_ids=np.array(["q"]), document_ids=ids)
+    found = Places(data).of_pairs(pa.array(["q", "q"]), pa.array([str(ids[7]), "none"]))
+    assert found.tolist() == [7, -1]

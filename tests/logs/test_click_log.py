@@ -97,6 +97,8 @@ def test_columns_by_other_names(folder: Path) -> None:
     log = load_log(folder / "theirs.parquet", columns=columns, segment="device")
     assert log.manifest["columns"] == columns
     assert log.manifest["segment"] == "device"
+    assert log.manifest["other_columns"] == []
+    assert load_log(folder / "theirs.parquet", columns=columns).manifest["other_columns"] == ["device"]
     assert set(log.patterns["segment"].to_pylist()) == {"phone", "desk", None}
 
 

@@ -120,7 +120,6 @@ def test_refusals() -> None:
         ({"period": None}, None),
         ({"period": ["then", "now"]}, None),
         ({"period": [5, 5]}, None),
-        ({"periods": [["2024-01-01", "2024-01-02"], ["2024-01-02", "2024-01-04"]]}, 3.0),
     ],
 )
 def test_days_of_a_log(manifest: dict[str, Any], expected: float | None) -> None:

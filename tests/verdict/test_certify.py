@@ -101,6 +101,15 @@ def test_a_better_ranker_is_deployed(world: World, log: AggregatedLog, better: R
     assert certificate.click_rate == pytest.approx(part["clicks"] / part["interactions"])
 
 
+def test_users_that_the_log_has_and_nobody_named_are_a_doubt(world: World, log: AggregatedLog, better: Ranker) -> None:
+    named = replace(log, manifest=log.manifest | {"other_columns": ["price", "user_id"]})
+    certificate = judge(world.shop, named, better)
+    assert [doubt.code for doubt in certificate.doubts] == ["units-not-named", "personalised-unchecked"]
+    assert certificate.doubts[0].remedy.startswith("With --unit user_id")
+    by_query = replace(named, manifest=named.manifest | {"split": {"by": "query", "shares": [0.6, 0.2, 0.2]}})
+    assert "units-not-named" not in [doubt.code for doubt in judge(world.shop, by_query, better).doubts]
+
+
 def test_known_scores_give_exact_exposure(world: World, log: AggregatedLog, better: Ranker) -> None:
     certificate = judge(world.shop, log, better, logging_scores=world.logging.flat)
     assert (certificate.verdict, certificate.logging_exposure) == (Verdict.DEPLOY, "known")

@@ -7,12 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from saferank.doctor.log_arrays import shown_pairs
+from saferank.doctor.strata import StratumCounts, counts_by_stratum
 from saferank.engine.plackett_luce import placement
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.logs.aggregated_log import AggregatedLog, places_of
 from saferank.verdict.comparison import Comparison
-from saferank.verdict.held_out import HeldOut, held_out
 from tests.shop_log import ShopLog
 from tests.shops import Ranker, Shop, World, make_shop, noisy
 
@@ -25,7 +25,7 @@ NO_LIMIT = 1e9
 def in_order(pairs: RankingData, data: RankingData) -> NDArray[np.int64]:
     """Row of `data` among `pairs`."""
     assert data.query_ids is not None
-    return Places(pairs).of_pairs(data.query_ids[data.query_of_document], data.document_ids)
+    return places_of(pairs).of_pairs(data.query_ids[data.query_of_document], data.document_ids)
 
 
 def compare(
@@ -47,7 +47,7 @@ def compare(
     there = np.ones(shop.queries, np.bool_)
     if ranked is not None:
         there[pairs.query_of_document[rows[:: shop.documents]]] = ranked
-    part = held_out(log, ("certify",), pairs, strata=np.arange(len(log.periods)) if by_period else None)
+    part = counts_by_stratum(log, ("certify",), pairs, strata=np.arange(len(log.periods)) if by_period else None)
     return Comparison(part, chances, there, pairs.offsets, logging)
 
 
@@ -125,7 +125,7 @@ def test_a_query_with_few_documents_does_not_widen_the_range_of_a_term() -> None
     scores = np.array([[0.0], [1.0]])[np.array([0, 0, 1, 0]), 0].astype(np.float32)
     logged, new = (placement(s, offsets, 2) for s in (np.zeros(4, np.float32), 0.1 * scores))
     shown = np.array([[5, 0], [4, 3], [3, 4], [2, 2]])
-    part = HeldOut(
+    part = StratumCounts(
         pair=np.arange(4), stratum=np.array([0, 1, 1, 1]), shown=shown, clicked=np.zeros_like(shown),
         query=np.array([0, 1]), period=np.zeros(2, np.int64), interactions=np.array([5, 9]),
         patterns=ClickPatterns(

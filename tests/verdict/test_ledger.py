@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from saferank.engine.errors import DataError
-from saferank.verdict.ledger import Ledger, Look, ledger_path, seconds_of
+from saferank.logs.periods import seconds_of
+from saferank.verdict.ledger import Ledger, Look, ledger_path
 
 MANIFEST: dict[str, Any] = {
     "source": "log.parquet",

@@ -34,6 +34,7 @@ def doctor(
     column: options.Columns = None,
     layout: options.Layout = "auto",
     on_bad_rows: options.OnBadRows = "error",
+    unit: options.Unit = None,
     part: options.Part = "train",
     rankings: Annotated[
         bool, typer.Option("--rankings/--no-rankings", help="Count complete rankings too, which takes longer.")
@@ -61,7 +62,7 @@ def doctor(
     with Console(stderr=True).status("") as status:
         aggregated, given = read_log(
             log, status, column=column, layout=layout, examination=examination, cutoff=cutoff, on_bad_rows=on_bad_rows,
-            rankings=rankings and not is_aggregated(log),
+            unit=unit, rankings=rankings and not is_aggregated(log),
         )  # fmt: skip
         data = None
         if features is not None:
@@ -77,6 +78,8 @@ def doctor(
 
 def screen(health: Health) -> Iterator[RenderableType]:
     """Yield the parts of one screen: sizes, ranks, findings."""
+    from saferank.doctor.health import NO_VERDICT
+
     yield Text(health.source, style="bold", overflow="ellipsis", no_wrap=True)
     if health.period is not None:
         yield Text(f"{health.period[0]} to {health.period[1]}", style="dim")
@@ -85,8 +88,7 @@ def screen(health: Health) -> Iterator[RenderableType]:
         yield _ranks(health)
     yield _findings(health)
     if health.blocking:
-        codes = ", ".join(one.code for one in health.blocking)
-        yield Text(f"No verdict is possible from this log: {codes}.", style="bold red")
+        yield Text(NO_VERDICT, style="bold red")
 
 
 def _sizes(health: Health) -> Table:
@@ -106,7 +108,7 @@ def _sizes(health: Health) -> Table:
         cells.append(("ranker over time", "changes" if health.ranker.significant else "steady"))
     if health.hours is not None:
         cells.append(("demand by hour", "changes" if health.hours.demand.significant else "steady"))
-        cells.append(("ranker by hour", "changes" if health.hours.moves else "steady"))
+        cells.append(("ranker by hour", "changes" if health.hours.ranker.significant else "steady"))
     if health.effective is not None:
         cells.append(("effective clicks", f"{health.effective.by_clicks:,.0f}"))
     if health.coverage is not None:
@@ -143,6 +145,7 @@ def _ranks(health: Health) -> Table:
 def _findings(health: Health) -> Table:
     table = Table.grid(Column(no_wrap=True), "", padding=(0, 1))
     for finding in health.findings:
+        label = "blocking" if finding.blocks else finding.level
         remedy = Text(f" {finding.remedy}", style="italic dim") if finding.remedy else Text()
-        table.add_row(Text(finding.level, style=STYLES[finding.level]), Text(finding.text) + remedy)
+        table.add_row(Text(label, style=STYLES[finding.level]), Text(finding.text) + remedy)
     return table

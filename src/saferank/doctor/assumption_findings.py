@@ -1,14 +1,12 @@
 """Findings about what a verdict assumes: examination, how users click, and what changed over time or by user."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 
 import numpy as np
 
 from saferank.doctor.drift import FEW_REPEATED
-from saferank.doctor.health import Finding, Health, blocking
+from saferank.doctor.health import Finding, Health, blocking, caution, good
 from saferank.doctor.hour_of_day import LEAST_SIZE
 
 FEW_REPEATS = 0.2
@@ -38,16 +36,16 @@ def examination_finding(health: Health) -> Finding:
     if health.given is not None:
         return _given(health)
     harvested = health.harvested
+    warnings = [text[0].upper() + text[1:] for text in harvested.warnings]
     if health.within_periods and (not harvested.complete or health.check.wide):
         text = "The ranker changes over time; whether demand does is unknown, as documents do not return to a rank."
         if health.demand.significant:
             text = "Demand changes over time, and the ranker changes with it."
         text += " So examination must be estimated within periods, and rankings vary too little within them."
         return blocking("ranker-follows-demand", text, RANDOMISE_WITHIN)
-    doubts = " ".join(map(_capitalised, harvested.warnings))
     if not harvested.complete:
         remedy = f"{RANDOMISE} If you know the curve, give --examination."
-        return blocking("examination-incomplete", _capitalised(harvested.warnings[0]), remedy)
+        return blocking("examination-incomplete", warnings[0], remedy)
     text = "Position bias can be estimated from this log"
     rate = health.click_rate
     if health.cutoff > 1 and rate[0] > 0:
@@ -63,13 +61,13 @@ def examination_finding(health: Health) -> Finding:
     if above.any():
         highest = int(np.argmax(np.where(above, curve, 0.0)))
         text += f". Rank {highest + 1} is examined more often than rank 1, which is unusual for a list"
-    if doubts:
-        remedy = "Give --examination if you know it."
-        return Finding("caution", f"{text}, with doubts. {doubts}", remedy, code="examination-estimated")
+    if warnings:
+        text += f", with doubts. {' '.join(warnings)}"
+        return caution("examination-estimated", text, "Give --examination if you know it.")
     if above.any():
         remedy = "Check that positions count from the top, and that all rows are logged."
-        return Finding("caution", f"{text}.", remedy, code="examination-above-1")
-    return Finding("good", f"{text}.", code="examination-estimated")
+        return caution("examination-above-1", f"{text}.", remedy)
+    return good("examination-estimated", f"{text}.")
 
 
 def _given(health: Health) -> Finding:
@@ -80,24 +78,18 @@ def _given(health: Health) -> Finding:
         return blocking("examination-contradicted", text, "Check --examination.")
     if check.status == "agrees":
         text = f"The given examination agrees with the log ({check.documents:,} documents shown at several ranks)."
-        return Finding("good", text, code="examination-agrees")
-    rank = check.worst_rank
-    assert rank is not None
+        return good("examination-agrees", text)
     if check.status == "contradicted":
-        text = f"The log contradicts the given examination: rank {rank + 1} is given as {given[rank] / given[0]:.2f}"
-        if np.isfinite(check.curve[rank]):
-            low, high = check.curve[rank] * np.exp([-1.96 * check.error[rank], 1.96 * check.error[rank]])
-            text += f" of rank 1, and estimated as {check.curve[rank]:.2f} ({low:.2f} to {high:.2f})."
-        else:
-            text += ", and was clicked."
+        text = f"The log contradicts the given examination: {check.contradiction(given)}."
         return blocking("examination-contradicted", text, "Leave --examination out, or find out why they differ.")
     text = "The given examination cannot be checked: "
     if health.within_periods:
         text += "demand and ranker changed together, and within a period "
-    if not np.isfinite(check.error).all():
-        text += "documents hardly changed ranks."
+    if np.isfinite(check.error).all():
+        rank = (check.worst_rank or 0) + 1
+        text += f"there are too few clicks to estimate how often rank {rank} is examined."
     else:
-        text += f"there are too few clicks to estimate how often rank {rank + 1} is examined."
+        text += "documents hardly changed ranks."
     return blocking("examination-unchecked", text, RANDOMISE_WITHIN if health.within_periods else RANDOMISE)
 
 
@@ -106,22 +98,21 @@ def click_findings(health: Health) -> Iterator[Finding]:
     yield _position_based(health)
     odd, bots, units = health.suspicious, health.suspicious.all_clicked, health.suspicious.units
     if bots is not None and bots.significant:
-        blocks = bots.share >= BLOCKING_BOTS
         text = (
             f"In {bots.found / bots.impressions:.1%} of the impressions everything is clicked, where users would do so "
             f"in {bots.expected / bots.impressions:.1%}: bots, or an error in the log."
         )
-        remedy = "Leave out the clicks of bots and tests."
-        yield Finding("bad" if blocks else "caution", text, remedy, code="bots", blocks=blocks)
+        found = blocking if bots.share >= BLOCKING_BOTS else caution
+        yield found("bots", text, "Leave out the clicks of bots and tests.")
     if units is not None and units.heavy:
         text = (
             f"A few of the {units.units:,} units have much of the log: the largest has {units.largest:.1%} of the "
             f"interactions, the top hundredth {units.clicks_of_top:.0%} of the clicks."
         )
-        yield Finding("caution", text, "Find out whether they are users.", code="heavy-units")
+        yield caution("heavy-units", text, "Find out whether they are users.")
     if odd.rows_missing > MANY_GAPS:
         text = f"{odd.rows_missing:.0%} of the impressions have a rank without a row above their last one."
-        yield Finding("caution", text, "Log all rows, or number positions without gaps.", code="gaps-in-positions")
+        yield caution("gaps-in-positions", text, "Log all rows, or number positions without gaps.")
 
 
 def _position_based(health: Health) -> Finding:
@@ -146,22 +137,22 @@ def _position_based(health: Health) -> Finding:
         return blocking("not-position-based", text, remedy)
     if not np.isfinite([tests.context.error, tests.trust.error]).any():
         text = "Whether clicks depend on position and relevance alone is unknown: documents hardly change ranks."
-        return Finding("caution", text, "Vary rankings at random.", code="position-based-unchecked")
+        return caution("position-based-unchecked", text, "Vary rankings at random.")
     if not np.isfinite(tests.stop.error):
         text = "Whether users stop after a click is unknown: the statistics hold no single impressions."
-        return Finding("caution", text, "Aggregate the log again.", code="position-based-unchecked")
+        return caution("position-based-unchecked", text, "Aggregate the log again.")
     text = "Nothing contradicts users who click by position and relevance alone."
     if tests.stop.significant and tests.stop.size > 0:
         text += " Clicks occur together more often than independent ones, as users differ; that does no harm."
-    return Finding("good", text, code="position-based")
+    return good("position-based", text)
 
 
 def time_findings(health: Health) -> Iterator[Finding]:
-    """Yield what changed over the periods of the log."""
-    demand, ranker, periods = health.demand, health.ranker, _periods(health)
+    """Yield what changed over the periods of the log, and over the hours of the day."""
+    demand, ranker, hours, periods = health.demand, health.ranker, health.hours, _periods(health)
     if not health.periods:
         text = "Without timestamps, whether demand or the ranker changed cannot be checked."
-        yield Finding("caution", text, "Log a timestamp for each impression.", code="no-timestamps")
+        yield caution("no-timestamps", text, "Log a timestamp for each impression.")
         return
     if ranker.significant:
         text = (
@@ -170,45 +161,36 @@ def time_findings(health: Health) -> Iterator[Finding]:
             "percentage points."
         )
         remedy = "Use the part of the log after the change, if the ranker before it is no longer used."
-        yield Finding("caution", text, remedy, code="ranker-moved")
+        yield caution("ranker-moved", text, remedy)
     if demand.significant:
         text = (
             f"Demand changed over time, most {_from(health, demand.boundary)}: click-through of a document at a rank "
             f"varies by about {demand.size:.0%} between {periods}."
         )
         remedy = "A verdict holds for the time of the log; decide again when demand has changed."
-        yield Finding("caution", text, remedy, code="demand-drifts")
+        yield caution("demand-drifts", text, remedy)
     if not (demand.significant or ranker.significant) and len(health.periods) > 1:
-        text = f"No change of demand or ranker was found over {len(health.periods)} {periods}."
-        yield Finding("good", text, code="steady")
-    yield from _hour_findings(health)
-
-
-def _hour_findings(health: Health) -> Iterator[Finding]:
-    """Yield whether rankings follow the hour of the day, and demand with them."""
-    hours = health.hours
-    if hours is None:
-        if _periods(health) == "days":
-            text = "Whether rankings follow the hour of the day cannot be checked: the log does not tell hours apart."
-            remedy = "Log the time of each impression, not only the day; aggregate the log again."
-            yield Finding("caution", text, remedy, code="hour-unchecked")
-        return
-    if not hours.moves:
+        yield good("steady", f"No change of demand or ranker was found over {len(health.periods)} {periods}.")
+    if hours is None and periods == "days":
+        text = "Whether rankings follow the hour of the day cannot be checked: the log does not tell hours apart."
+        remedy = "Log the time of each impression, not only the day; aggregate the log again."
+        yield caution("hour-unchecked", text, remedy)
+    if hours is None or not hours.ranker.significant:
         return
     text = (
         "Rankings follow the hour of the day: two interactions of a query agree on the document at a rank less often "
         f"if they are of different hours, by {100 * hours.ranker.size:.1f} percentage points."
     )
-    if hours.follows_demand:
-        if hours.demand.repeated < FEW_REPEATED:
-            text += " Whether demand does too is unknown, as documents do not return to a rank at other hours."
-        else:
-            text += " Demand changes with the hour too, so clicks show how good documents are at their hours only."
-        yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
-    else:
+    if not hours.follows_demand:
         few = hours.ranker.size < LEAST_SIZE
         text += " That is little." if few else " No change of demand with the hour was found."
-        yield Finding("caution", text, HOUR_REMEDY, code="ranker-by-hour")
+        yield caution("ranker-by-hour", text, HOUR_REMEDY)
+    elif hours.demand.repeated < FEW_REPEATED:
+        text += " Whether demand does too is unknown, as documents do not return to a rank at other hours."
+        yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
+    else:
+        text += " Demand changes with the hour too, so clicks show how good documents are at their hours only."
+        yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
 
 
 def _from(health: Health, boundary: int | None) -> str:
@@ -233,9 +215,15 @@ def _periods(health: Health) -> str:
     return "hours" if each < 12 * 3600 else "days" if each < 36 * 3600 else "periods"
 
 
-def personalised_findings(health: Health) -> Iterator[Finding]:
-    """Yield whether rankings depend on the user, unless that was checked and they do not."""
-    found = health.personalised
+def user_findings(health: Health) -> Iterator[Finding]:
+    """Yield whether the log has users that were not named, and whether rankings depend on the user."""
+    found, column = health.personalised, health.likely_unit
+    if column is not None:
+        text = (
+            f"The log has a column {column}, and no --unit was given. If users come back, their clicks depend on each "
+            "other, and no verdict holds."
+        )
+        yield caution("units-not-named", text, f"With --unit {column}, a verdict holds when users come back.")
     if found.significant:
         text = (
             "Rankings depend on the user: two interactions of a query agree on the document at a rank more often if "
@@ -248,14 +236,12 @@ def personalised_findings(health: Health) -> Iterator[Finding]:
         )
         yield blocking("personalised", text, remedy)
     elif found.repeated < FEW_REPEATS:
-        why = "users seldom repeat a query" if found.repeated > 0 else "the log has no users (--unit)"
+        why = "users seldom repeat a query"
+        if health.suspicious.units is None:
+            why = "the log has no users" if column is None else f"users are not named (--unit {column})"
         text = (
             f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. No verdict holds "
             "if they do."
         )
         remedy = "In that case, make what they depend on part of query_id."
-        yield Finding("caution", text, remedy, code="personalised-unchecked")
-
-
-def _capitalised(text: str) -> str:
-    return text[0].upper() + text[1:]
+        yield caution("personalised-unchecked", text, remedy)

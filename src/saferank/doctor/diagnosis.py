@@ -1,12 +1,9 @@
 """From an aggregated log to its health."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from saferank.doctor.drift import FEW_REPEATED, demand_drift, personalised, ranker_moved
@@ -14,22 +11,17 @@ from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
 from saferank.doctor.health import Health
 from saferank.doctor.hour_of_day import hour_of_day
-from saferank.doctor.log_arrays import (
-    over_all_periods,
-    period_counts,
-    sampled_impressions,
-    shown_pairs,
-    within_periods,
-)
+from saferank.doctor.log_arrays import period_counts, sampled_impressions, shown_pairs
 from saferank.doctor.log_findings import findings
 from saferank.doctor.log_measures import coverage, randomness, traffic
 from saferank.doctor.position_based import position_based
-from saferank.doctor.suspicious_clicks import suspicious_clicks
+from saferank.doctor.strata import counts_by_stratum
+from saferank.doctor.suspicious_clicks import likely_unit, suspicious_clicks
 from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import UsageError
 from saferank.engine.propensity.examination_estimate import estimate_by_both, estimate_examination
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.logs.aggregated_log import PARTS, AggregatedLog, places_of
 
 
 def diagnose(
@@ -56,12 +48,12 @@ def diagnose(
         raise UsageError(f"examination is for {len(given)} ranks, but the log was cut at {aggregated.cutoff}.")
     rng = np.random.default_rng(seed)
     pairs = shown_pairs(aggregated)
-    places = Places(pairs)
-    counts = period_counts(aggregated, pairs, places)
-    statistics = over_all_periods(aggregated, counts, pairs, places)
+    counts, statistics = period_counts(aggregated, pairs), aggregated.statistics(PARTS, pairs)
     demand, ranker = demand_drift(counts), ranker_moved(counts)
     within = ranker.significant and (demand.significant or demand.repeated < FEW_REPEATED)
-    compared = within_periods(aggregated, counts, places) if within else statistics
+    compared = statistics
+    if within:  # a document's relevance has to be the same wherever it is compared
+        compared = counts_by_stratum(aggregated, PARTS, pairs, strata=np.arange(counts.periods)).statistics()
     if em:
         harvested, by_em = estimate_by_both(compared, rng, replicates=replicates)
     else:
@@ -71,11 +63,11 @@ def diagnose(
     if curve is not None and (curve > 0).all():
         candidates = None
         if data is not None:
-            place = Places(data).of_queries(pa.array(pairs.query_ids, pa.string()))
+            place = places_of(data).of_queries(pairs.query_ids)
             candidates = np.where(place >= 0, data.lengths[place], 0)
         held_out = aggregated.click_patterns("certify", pairs)
         effective = effective_size(statistics, curve, candidates=candidates, held_out=held_out)
-    sample = sampled_impressions(aggregated, places)
+    sample = sampled_impressions(aggregated, pairs)
     period = aggregated.manifest.get("period")
     health = Health(
         source=aggregated.source,
@@ -99,6 +91,7 @@ def diagnose(
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if data is None else coverage(aggregated, statistics, pairs, data),
         effective=effective,
+        likely_unit=likely_unit(aggregated.manifest),
         dropped={str(kind): int(rows) for kind, rows in (aggregated.manifest.get("bad_rows") or {}).items() if rows},
     )
     return replace(health, findings=tuple(findings(health)))

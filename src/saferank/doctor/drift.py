@@ -1,7 +1,5 @@
 """Whether demand or the ranker changed while the log was written, and whether rankings depend on the user."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,42 +36,28 @@ cannot be tested."""
 
 @dataclass(frozen=True)
 class Drift:
-    """A test of whether something stayed the same over the periods of a log."""
+    """A test of whether something is the same in all periods of a log, or for all users."""
 
-    z: float
-    """Normal deviate; far above 0 if something changed."""
-    size: float
+    z: float = 0.0
+    """Normal deviate; far above 0 if something differs."""
+    size: float = 0.0
     """Demand: by how much click-through of a document at a rank varies between periods, relative to its mean (a
     standard deviation). Ranker: by how much less often two interactions of a query agree on the document at a rank if
-    they are of different periods."""
-    cells: int
+    they are of different periods, or users."""
+    cells: int = 0
     """Documents at a rank (demand), or ranks of a query (ranker), that can be compared."""
-    repeated: float
-    """Share of the clicks (demand) or of what was shown (ranker) in such cells."""
+    repeated: float = 0.0
+    """Share of the clicks (demand) or of what was shown (ranker) in such cells; of users, the share of what was shown
+    in queries which some user issued twice."""
     boundary: int | None = None
     """The first period after the largest change, if there is one."""
+    least: float = SIGNIFICANT
+    """Normal deviate from which the difference is beyond chance."""
 
     @property
     def significant(self) -> bool:
-        """Whether the change is beyond chance."""
-        return self.z > SIGNIFICANT
-
-
-@dataclass(frozen=True)
-class Personalised:
-    """A test of whether two interactions of a query agree more if they are of the same user."""
-
-    z: float
-    """Normal deviate; far above 0 if rankings depend on the user."""
-    size: float
-    """By how much more often two interactions of a query agree on the document at a rank if they are of one user."""
-    repeated: float = 0.0
-    """Share of what was shown in queries which some user issued twice; 0 without units."""
-
-    @property
-    def significant(self) -> bool:
-        """Whether the dependence is beyond chance."""
-        return self.z > SIGNIFICANT_BY_USER
+        """Whether the difference is beyond chance."""
+        return self.z > self.least
 
 
 def demand_drift(counts: PeriodCounts) -> Drift:
@@ -97,39 +81,33 @@ def ranker_moved(counts: PeriodCounts) -> Drift:
     return _drift(counts, _ranker_test, _disagreement)
 
 
-def personalised(sample: SampledImpressions | None, pairs: RankingData, ranks: int, *, by_period: bool) -> Personalised:
+def personalised(sample: SampledImpressions | None, pairs: RankingData, ranks: int, *, by_period: bool) -> Drift:
     """Test whether rankings depend on the user: the test of `ranker_moved`, with users in place of periods.
 
     On the sample, and within periods if the ranker changes over time. Needs units, and users who repeat a query.
     """
     if sample is None or sample.unit is None:
-        return Personalised(0.0, 0.0)
-    periods = int(sample.period.max()) + 1 if by_period else 1
+        return Drift(least=SIGNIFICANT_BY_USER)
     period = sample.period if by_period else np.zeros_like(sample.period)
-    units = np.unique(sample.unit, return_inverse=True)[1]
-    counts = PeriodCounts(
-        document=sample.document * periods + period,
-        query=pairs.query_of_document[sample.document] * periods + period,
-        rank=sample.rank,
-        period=units,
-        shown=np.ones(len(units), np.int64),
-        clicked=sample.click.astype(np.int64),
-        ranks=ranks,
-        periods=int(units.max()) + 1,
+    document, query = (
+        row * (int(period.max()) + 1) + period for row in (sample.document, pairs.query_of_document[sample.document])
     )
-    counts = counts.with_periods(np.arange(counts.periods))
+    units = np.unique(sample.unit, return_inverse=True)[1]
+    shown, clicked = np.ones(len(units), np.int64), sample.click.astype(np.int64)
+    counts = PeriodCounts(document, query, sample.rank, units, shown, clicked, ranks, int(units.max()) + 1).summed()
     z = _ranker_test(counts)[2]
     again = np.unique(np.stack([counts.query, counts.period]), axis=1, return_inverse=True)[1].ravel()
     at_top = counts.rank == 0
     times = np.bincount(again[at_top], counts.shown[at_top], int(again.max()) + 1)
     repeated = float(counts.shown[times[again] > 1].sum() / counts.shown.sum())
-    return Personalised(z, _disagreement(counts) if z > SIGNIFICANT_BY_USER else 0.0, repeated)
+    size = _disagreement(counts) if z > SIGNIFICANT_BY_USER else 0.0
+    return Drift(z, size, repeated=repeated, least=SIGNIFICANT_BY_USER)
 
 
 def _drift(counts: PeriodCounts, test: Test, size: Callable[[PeriodCounts], float]) -> Drift:
     """Run a test at both resolutions; if it finds a change, measure it and find when it was largest."""
     if counts.periods < 2:
-        return Drift(0.0, 0.0, 0, 0.0)
+        return Drift()
     resolutions = [counts] if counts.periods <= BLOCKS else [counts, counts.in_blocks(BLOCKS)]
     found = [test(one) for one in resolutions]
     tables, amount, _ = found[0]

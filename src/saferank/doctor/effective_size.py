@@ -1,7 +1,5 @@
 """What the clicks of a log are worth for judging another ranking than the logged one."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from saferank.engine.bounds.differences import Differences, effective_number
 from saferank.engine.click_models.examination import total_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
+from saferank.engine.ragged import place_in_query
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LogStatistics
 
@@ -93,7 +92,7 @@ def exposure_by_clicks(statistics: LogStatistics, logged: Floats, examination: F
         evidence = statistics.clicks + trust
         lower = typical * (evidence - CAUTION * np.sqrt(evidence)) / (expected + trust)
     order = np.lexsort((-logged, -lower, statistics.query_of_document))
-    rank = np.arange(len(order)) - np.repeat(statistics.offsets[:-1], np.diff(statistics.offsets))
+    rank = place_in_query(statistics.offsets)
     exposure = np.zeros(len(order))
     shown = rank < statistics.cutoff
     exposure[order[shown]] = examination[rank[shown]]

@@ -1,7 +1,5 @@
 """A given examination curve compared with the log."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -50,6 +48,15 @@ class ExaminationCheck:
     """Standard error of t if the curve is taken to be the given one times rank^(-t)."""
     documents: int
     """Documents that were shown at several ranks and clicked: what the check rests on."""
+
+    def contradiction(self, given: NDArray[np.float64]) -> str:
+        """Return in words what the log says of the rank at which a contradicted curve is furthest off."""
+        rank = self.worst_rank or 0
+        text = f"rank {rank + 1} is given as {given[rank] / given[0]:.2f}"
+        if not np.isfinite(self.curve[rank]):
+            return f"{text}, and was clicked"
+        low, high = self.curve[rank] * np.exp([-1.96 * self.error[rank], 1.96 * self.error[rank]])
+        return f"{text} of rank 1, and estimated as {self.curve[rank]:.2f} ({low:.2f} to {high:.2f})"
 
     @property
     def wide(self) -> bool:

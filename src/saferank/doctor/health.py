@@ -1,14 +1,12 @@
 """How fit a log is to learn from and to decide by: its numbers and its findings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.drift import Drift, Personalised
+from saferank.doctor.drift import Drift
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
 from saferank.doctor.hour_of_day import HourOfDay
@@ -18,6 +16,7 @@ from saferank.doctor.suspicious_clicks import SuspiciousClicks
 from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 
 Level = Literal["good", "caution", "bad"]
+NO_VERDICT = "No verdict is possible from this log, because of what is marked as blocking."
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,16 @@ class Finding:
     """Name of its subject that stays the same whatever the wording: `demand-drifts`, `bots`."""
     blocks: bool = field(default=False, kw_only=True)
     """Whether no verdict can be given because of it."""
+
+
+def good(code: str, text: str) -> Finding:
+    """Return a finding that asks for nothing."""
+    return Finding("good", text, code=code)
+
+
+def caution(code: str, text: str, remedy: str) -> Finding:
+    """Return a finding to keep in mind."""
+    return Finding("caution", text, remedy, code=code)
 
 
 def blocking(code: str, text: str, remedy: str) -> Finding:
@@ -68,13 +77,16 @@ class Health:
     hours: HourOfDay | None
     """None if the log does not have the hour of the day, or is not longer than two days (periods are then hours)."""
     position_based: PositionBased
-    personalised: Personalised
+    personalised: Drift
+    """Whether rankings depend on the user."""
     suspicious: SuspiciousClicks
     randomness: Randomness
     coverage: Coverage | None
     """None without features."""
     effective: EffectiveSize | None
     """None if examination is neither given nor can be estimated."""
+    likely_unit: str | None
+    """Column of the log that seems to name users or sessions, if no unit was named."""
     dropped: dict[str, int]
     """Bad rows that were left out, by kind."""
     findings: tuple[Finding, ...] = ()

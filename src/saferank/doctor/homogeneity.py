@@ -1,7 +1,5 @@
 """Chi-square tests of homogeneity summed over many small tables, with exact moments."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

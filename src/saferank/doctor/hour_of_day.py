@@ -5,8 +5,6 @@ much they are wanted over the whole day. The tests are those of changes between 
 over all days together, in place of periods.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,15 +32,10 @@ class HourOfDay:
     ranker: Drift
 
     @property
-    def moves(self) -> bool:
-        """Whether rankings depend on the hour, however little."""
-        return self.ranker.significant
-
-    @property
     def follows_demand(self) -> bool:
         """Whether rankings depend on the hour, and demand seems to, or cannot be tested."""
         may = self.demand.z > MAY_FOLLOW or self.demand.repeated < FEW_REPEATED
-        return self.moves and self.ranker.size >= LEAST_SIZE and may
+        return self.ranker.significant and self.ranker.size >= LEAST_SIZE and may
 
 
 def hour_of_day(sample: SampledImpressions | None, pairs: RankingData, ranks: int) -> HourOfDay | None:
@@ -59,17 +52,9 @@ def hour_counts(sample: SampledImpressions | None, pairs: RankingData, ranks: in
         return None
     dated = np.flatnonzero(sample.hour >= 0)
     bucket = buckets(sample.hour[dated])
-    counts = PeriodCounts(
-        document=sample.document[dated],
-        query=pairs.query_of_document[sample.document[dated]],
-        rank=sample.rank[dated],
-        period=bucket,
-        shown=np.ones(len(dated), np.int64),
-        clicked=sample.click[dated].astype(np.int64),
-        ranks=ranks,
-        periods=int(bucket.max()) + 1,
-    )
-    return counts.with_periods(np.arange(counts.periods))
+    document, rank, clicked = sample.document[dated], sample.rank[dated], sample.click[dated].astype(np.int64)
+    query, shown, periods = pairs.query_of_document[document], np.ones(len(dated), np.int64), int(bucket.max()) + 1
+    return PeriodCounts(document, query, rank, bucket, shown, clicked, ranks, periods).summed()
 
 
 def buckets(hour: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,18 +3,16 @@
 All findings, in the order in which they are shown; those about what a verdict assumes are in `assumption_findings`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from saferank.doctor.assumption_findings import (
     RANDOMISE,
     click_findings,
     examination_finding,
-    personalised_findings,
     time_findings,
+    user_findings,
 )
-from saferank.doctor.health import Finding, Health, Level, blocking
+from saferank.doctor.health import Finding, Health, Level, blocking, caution, good
 from saferank.logs.row_checks import describe_dropped
 
 FEW_CHANGES, SOME_CHANGES = 0.01, 0.1
@@ -48,7 +46,7 @@ def findings(health: Health) -> Iterator[Finding]:
     yield from incomplete
     if health.traffic.pairs == health.traffic.queries:
         text = "No query was ever shown with two documents: there is no order to learn."
-        yield Finding("bad", text, "Check the column of documents; log lists of several.", code="no-order")
+        yield _graded("bad", "no-order", text, "Check the column of documents; log lists of several.")
     elif not incomplete:  # what is left of an incomplete log does not show how its users click
         about_clicks = list(click_findings(health))
         blocked = any(one.blocks for one in about_clicks)
@@ -56,13 +54,13 @@ def findings(health: Health) -> Iterator[Finding]:
             if not (blocked and one.level == "good"):
                 yield one
         yield from time_findings(health)
-        yield from personalised_findings(health)
+        yield from user_findings(health)
     yield from _candidates(health)
     if not incomplete:
         yield _repeated(health)
     if health.dropped:
         rows = "; ".join(describe_dropped(kind, count) for kind, count in health.dropped.items())
-        yield Finding("caution", f"Left out: {rows}.", "Find out where they come from.", code="dropped-rows")
+        yield caution("dropped-rows", f"Left out: {rows}.", "Find out where they come from.")
 
 
 def _graded(level: Level, code: str, text: str, remedy: str) -> Finding:
@@ -97,7 +95,7 @@ def _effective(health: Health) -> Finding:
     code, effective = "effective-clicks", health.effective
     if effective is None:
         text = "What the clicks are worth cannot be computed, because examination is not known."
-        return Finding("bad", text, "Vary rankings so that it can be estimated, or give --examination.", code=code)
+        return _graded("bad", code, text, "Vary rankings so that it can be estimated, or give --examination.")
     text = (
         f"{effective.clicks:,} clicks are worth {effective.by_clicks:,.0f} "
         f"({effective.by_clicks / effective.clicks:.0%}) for judging a ranking by clicks."
@@ -121,10 +119,11 @@ def _varies(health: Health) -> Finding:
     if changes is None:
         text = "No query has two impressions, so whether rankings vary is unknown."
         remedy = "Log longer, or write the same query in the same way (lower case, no extra spaces)."
-        return Finding("bad", text, remedy, code=code)
+        return _graded("bad", code, text, remedy)
     level = _grade(changes, SOME_CHANGES, FEW_CHANGES)
     how = {"good": "vary", "caution": "vary a little", "bad": "hardly vary"}[level]
-    text = f"Rankings {how}: two impressions of a query differ at rank 1 in {changes:.1%} of cases."
+    differ = f"differ at rank 1 in {changes:.1%} of cases" if changes > 0 else "never differ at rank 1"
+    text = f"Rankings {how}: two impressions of a query {differ}."
     if level != "good":
         text += " Learning can reorder what was shown, and knows little beyond that."
     return _graded(level, code, text, RANDOMISE)
@@ -134,18 +133,19 @@ def _candidates(health: Health) -> Iterator[Finding]:
     coverage = health.coverage
     if coverage is None:
         text = "Without --features, which candidates were never shown is unknown."
-        yield Finding("caution", text, "Give --features.", code="never-shown")
+        yield caution("never-shown", text, "Give --features.")
         return
     if coverage.candidates:
         level: Level = "good" if coverage.never_shown_share <= FEW_UNSEEN else "caution"
-        text = f"{coverage.never_shown_share:.0%} of the candidates were never shown"
+        share = f"{coverage.never_shown_share:.0%}" if coverage.never_shown_share >= 0.005 else "Less than 1%"
+        text = f"{share} of the candidates were never shown" if coverage.never_shown else "Every candidate was shown"
         text += "." if level == "good" else ": nothing can be said about them."
         remedy = f"Let candidates from below rank {health.cutoff} into the list at random, now and then."
         yield _graded(level, "never-shown", text, remedy)
     lacking = coverage.queries_without_features
     if coverage.queries_in_both == 0:
         text = "No query of the log has features."
-        yield Finding("bad", text, "Check that both use the same query ids.", code="missing-features")
+        yield _graded("bad", "missing-features", text, "Check that both use the same query ids.")
     elif coverage.pairs_without_features:
         text = f"{coverage.shown_without_features:.1%} of what was shown has no features and is left out of training"
         if lacking:
@@ -158,12 +158,10 @@ def _candidates(health: Health) -> Iterator[Finding]:
 def _repeated(health: Health) -> Finding:
     share = health.traffic.share_in_queries_of(ENOUGH_INTERACTIONS)
     once = health.traffic.queries_seen_once / max(health.traffic.queries, 1)
-    text = (
-        f"{share:.0%} of the interactions are of queries with at least {ENOUGH_INTERACTIONS}; "
-        f"{once:.0%} of the queries were seen once."
-    )
+    seen = f"{once:.0%} of the queries were seen once" if once > 0 else "no query was seen only once"
+    text = f"{share:.0%} of the interactions are of queries with at least {ENOUGH_INTERACTIONS}; {seen}."
     if share >= MOST:
-        return Finding("good", text, code="repeated-queries")
+        return good("repeated-queries", text)
     remedy = "Log the scores that rankings are drawn by (`fit --logging-scores`): exposure is then exact."
     text += " For the others, how often a document was exposed is a rough estimate."
-    return Finding("caution", text, remedy, code="repeated-queries")
+    return caution("repeated-queries", text, remedy)

@@ -1,7 +1,5 @@
 """What was logged: how much, how random the rankings were, and which candidates were shown."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from saferank.engine.ragged import query_sums
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import PARTS, AggregatedLog, Places
+from saferank.logs.aggregated_log import PARTS, AggregatedLog, places_of
 
 CLASSES = {"1": 1, "2-9": 2, "10-99": 10, "100-999": 100, "1,000+": 1_000}
 """Classes of queries by their interactions -> the least."""
@@ -89,14 +88,14 @@ class Randomness:
 
 def randomness(statistics: LogStatistics, rankings: pa.Table | None = None) -> Randomness:
     """Return how much varied, from counts, and from the rankings of an aggregated log if there are any."""
-    top, starts = statistics.shown[:, 0].astype(np.float64), statistics.offsets[:-1]
-    total = np.add.reduceat(top, starts)
+    top, offsets = statistics.shown[:, 0].astype(np.float64), statistics.offsets
+    total = query_sums(top, offsets)
     several = total >= 2
     weight = total[several]
-    same = np.add.reduceat(top * (top - 1.0), starts)[several] / (weight * (weight - 1.0))
+    same = query_sums(top * (top - 1.0), offsets)[several] / (weight * (weight - 1.0))
     logs = np.log2(top, out=np.zeros_like(top), where=top > 0)
-    entropy = np.log2(weight) - np.add.reduceat(top * logs, starts)[several] / weight
-    at_top = np.add.reduceat(top > 0, starts, dtype=np.int64)[total > 0]
+    entropy = np.log2(weight) - query_sums(top * logs, offsets)[several] / weight
+    at_top = query_sums(top > 0, offsets, dtype=np.int64)[total > 0]
     ranks = np.count_nonzero(statistics.shown[statistics.times_shown >= 2], axis=1)
     distinct, common = (None, None) if rankings is None or not len(rankings) else _of_rankings(rankings)
     return Randomness(
@@ -149,12 +148,12 @@ class Coverage:
 def coverage(aggregated: AggregatedLog, own: LogStatistics, pairs: RankingData, data: RankingData) -> Coverage:
     """Compare the log, with the counts `own` of its own pairs, with the features."""
     statistics = aggregated.statistics(PARTS, data)
-    known = Places(data).of_queries(pa.array(pairs.query_ids, pa.string())) >= 0
+    known = places_of(data).of_queries(pairs.query_ids) >= 0
     missing = aggregated.missing_pairs(data)
     in_both = statistics.interactions > 0
     candidate = in_both[data.query_of_document]
     never = candidate & (statistics.times_shown == 0)
-    never_of_query = np.add.reduceat(never, data.offsets[:-1], dtype=np.int64) / data.lengths
+    never_of_query = query_sums(never, data.offsets, dtype=np.int64) / data.lengths
     interactions = statistics.total_interactions
     return Coverage(
         candidates=int(candidate.sum()),

@@ -3,8 +3,6 @@
 The verdict rests on it. Users are known to deviate in three ways, each of which leaves its own trace in a log.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -15,6 +13,7 @@ from saferank.doctor.log_arrays import SampledImpressions, compact
 from saferank.engine.propensity.curve_fit import curvature
 from saferank.engine.propensity.harvesting import harvest
 from saferank.engine.propensity.interventions import find_interventions
+from saferank.engine.ragged import query_of_document
 from saferank.engine.types.log_statistics import LogStatistics
 
 SIGNIFICANT = 3.6
@@ -93,7 +92,7 @@ def context_test(sample: SampledImpressions, cell: NDArray[np.int64], ranks: int
     click above. Clicks above are predicted from the other half of the sample, so that a user's own clicks do not enter
     both factors. The variance is summed by impressions.
     """
-    half = sample.impression % 2
+    half = query_of_document(sample.offsets) % 2
     expected = [sample.sums_above(_expected_clicks(sample, half != one, ranks)) for one in (0, 1)]
     above = np.where(half == 0, *expected)
     cell = 2 * cell + half  # what is expected differs between the halves by chance

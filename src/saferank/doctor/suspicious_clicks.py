@@ -1,9 +1,10 @@
 """Clicks that users do not make: rows or impressions without a click are missing, bots, units with most of the log."""
 
-from __future__ import annotations
-
 import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from saferank.doctor.log_arrays import SampledImpressions, codes
 from saferank.engine.types.log_statistics import LogStatistics
 
+UNITS = ("user", "u", "customer", "member", "account", "visitor", "client", "cookie", "device", "session")
+"""What columns of users or sessions are called, alone or as an id: `user_id`, `SessionID`. The widest unit first."""
 SHORTEST = 3
 """Documents of a list from which clicking them all is unusual."""
 SIGNIFICANT = 4.0
@@ -137,6 +140,15 @@ def all_clicked(sample: SampledImpressions, rate: NDArray[np.float64]) -> AllCli
     # the expectation is itself an estimate, from counts at least as large
     error = math.sqrt(max(3.0 * expected, 1.0))
     return AllClicked((found - expected) / impressions, (found - expected) / error, int(found), expected, impressions)
+
+
+def likely_unit(manifest: Mapping[str, Any]) -> str | None:
+    """Return the column of a log that seems to name users or sessions; None if a unit is named, or it is the query."""
+    if manifest.get("unit") is not None or (manifest.get("split") or {}).get("by") == "query":
+        return None
+    plain = {re.sub("[^a-z]", "", name.lower()): name for name in manifest.get("other_columns") or ()}
+    names = (found for unit in UNITS for found in (unit, f"{unit}id", f"{unit}uuid", f"{unit}hash"))
+    return next((plain[name] for name in names if name in plain), None)
 
 
 def units_of(unit: NDArray[np.int64], interactions: NDArray[np.int64], clicks: NDArray[np.int64]) -> Units:

@@ -169,6 +169,7 @@ def _count(
         "source": log.source.name,
         "layout": log.layout,
         "columns": log.columns,
+        "other_columns": list(log.other_columns),
         "files": log.source.describe_files(),
         "rows": extent.rows,
         "cutoff": cutoff,

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -90,7 +91,7 @@ class AggregatedLog:
 
         Pairs that `data` does not have are left out; `missing_pairs` lists them.
         """
-        rows, patterns, places = _of_parts(self.shown_counts, parts), _of_parts(self.patterns, parts), Places(data)
+        rows, patterns, places = _of_parts(self.shown_counts, parts), _of_parts(self.patterns, parts), places_of(data)
         place = places.of_pairs(rows["query_id"], rows["document_id"])
         known = place >= 0
         rank = rows["position"].to_numpy()[known].astype(np.int64) - 1
@@ -104,7 +105,7 @@ class AggregatedLog:
 
     def click_patterns(self, parts: str | Iterable[str], data: RankingData) -> ClickPatterns:
         """Return the patterns of the given parts; queries and clicked documents that `data` lacks are left out."""
-        rows, places = _of_parts(self.patterns, parts), Places(data)
+        rows, places = _of_parts(self.patterns, parts), places_of(data)
         query = places.of_queries(rows["query_id"])
         rows, query = rows.filter(pa.array(query >= 0)), query[query >= 0]
         clicked = rows["clicked"].combine_chunks()
@@ -183,8 +184,7 @@ class Places:
 
     def __init__(self, data: RankingData) -> None:
         query_ids, document_ids = data.require_ids()
-        self.query_ids = pa.array(query_ids, pa.string())
-        documents = pa.array(document_ids, pa.string()).dictionary_encode()
+        self.query_ids, documents = _texts(query_ids), _texts(document_ids).dictionary_encode()
         self.document_ids = documents.dictionary
         pairs = data.query_of_document * len(self.document_ids) + np.asarray(documents.indices)
         self.order = np.argsort(pairs, kind="stable")
@@ -200,6 +200,28 @@ class Places:
         wanted = np.where((query >= 0) & (document >= 0), query * len(self.document_ids) + document, -1)
         place = np.minimum(np.searchsorted(self.pairs, wanted), len(self.pairs) - 1)
         return np.where(self.pairs[place] == wanted, self.order[place], -1)
+
+
+_PLACES: WeakKeyDictionary[RankingData, Places] = WeakKeyDictionary()
+
+
+def places_of(data: RankingData) -> Places:
+    """Return the places of the data, found once as long as the data lives: millions of pairs take seconds."""
+    if data not in _PLACES:
+        _PLACES[data] = Places(data)
+    return _PLACES[data]
+
+
+def pair_ids(data: RankingData) -> tuple[pa.Array, pa.Array]:
+    """Return the ids of each row's query and document."""
+    query_ids, document_ids = data.require_ids()
+    return _texts(query_ids).take(pa.array(data.query_of_document)), _texts(document_ids)
+
+
+def _texts(ids: NDArray[np.str_]) -> pa.Array:
+    """Return ids as one Arrow array: of more than 64 MB, Arrow makes several."""
+    found = pa.array(ids, pa.string())
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
 def _index(values: pa.ChunkedArray | pa.Array, among: pa.Array) -> NDArray[np.int64]:

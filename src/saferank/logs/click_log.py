@@ -9,7 +9,7 @@ import ibis.expr.types as ir
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.layouts import is_nested, long_log, nested_log
 from saferank.logs.rewards import check_reward
-from saferank.logs.source import LogSource, find_source
+from saferank.logs.source import ADDED, LogSource, find_source
 from saferank.logs.ubi import ubi_log
 
 LAYOUTS = ("long", "nested", "ubi", "session")
@@ -33,6 +33,8 @@ class ClickLog:
     """The same of the columns that were asked for: `segment`, `unit` (a user or session), `reward` of a click."""
     reward_most: float | None = None
     """The most that a click can be worth."""
+    other_columns: tuple[str, ...] = ()
+    """Columns of the log that are not used."""
 
 
 def open_log(
@@ -72,4 +74,5 @@ def open_log(
         table, used = ubi_log(found, columns, asked, action or None)
     else:
         table, used = (nested_log if name == "nested" else long_log)(found, columns, asked)
-    return ClickLog(table, found, name, used, asked, reward_most)
+    unused = {*found.tables["ubi_queries" if is_ubi else "log"].columns} - {*used.values(), *asked.values(), *ADDED}
+    return ClickLog(table, found, name, used, asked, reward_most, tuple(sorted(unused)))

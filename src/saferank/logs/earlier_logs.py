@@ -10,10 +10,14 @@ KEPT = ("source", "files", "rows", "period", "parts")
 """What the manifest of a policy or certificate keeps of an earlier log."""
 
 
+def hashes(manifest: dict[str, Any]) -> list[str]:
+    """Return the SHA-256 of a log's files, where known."""
+    return [file["sha256"] for file in manifest.get("files") or [] if file.get("sha256")]
+
+
 def share_files(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two manifests are of the same source, or have a file in common by its hash."""
-    hashes = [{file["sha256"] for file in of.get("files") or [] if file.get("sha256")} for of in (one, other)]
-    return one.get("source") == other.get("source") or bool(hashes[0] & hashes[1])
+    return one.get("source") == other.get("source") or not {*hashes(one)}.isdisjoint(hashes(other))
 
 
 def check_earlier(log: AggregatedLog, earlier: Sequence[AggregatedLog]) -> None:

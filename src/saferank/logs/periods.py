@@ -1,6 +1,7 @@
 """Periods of a click log: calendar days or clock hours, within which later steps compare what was shown and clicked."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -79,6 +80,25 @@ def periods_of(first: Any, last: Any) -> Periods:
             length *= math.ceil(count / MOST)
             return Periods(first, last, begin, length, (high - begin) // length + 1, per_second)
     return Periods(first, last, low, high - low + 1, 1, per_second)
+
+
+def seconds_of(moment: Any) -> float | None:
+    """Return a moment of a manifest in seconds since 1970: ISO text, or a number of s, ms, µs or ns; else None."""
+    try:
+        number = float(moment)  # before ISO text: as that, 1612110512345 is a moment of the year 1612
+    except (TypeError, ValueError):
+        try:
+            parsed = datetime.fromisoformat(str(moment))
+        except ValueError:
+            return None
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    return None if math.isnan(number) else number / next(unit for most, unit in _PER_SECOND if abs(number) <= most)
+
+
+def span_of(period: Sequence[Any] | None) -> tuple[float, float] | None:
+    """Return the first and last moment of a manifest's `period` in seconds since 1970; None if one is unknown."""
+    first, last = map(seconds_of, period or (None, None))
+    return None if first is None or last is None else (first, last)
 
 
 def _plain(moment: Any) -> Any:

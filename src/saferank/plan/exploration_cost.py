@@ -1,7 +1,5 @@
 """What showing other rankings costs, from the clicks of a log."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from statistics import NormalDist

@@ -1,10 +1,7 @@
 """From a log and the current ranker's scores to a plan."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from operator import itemgetter
 
 import numpy as np
@@ -15,10 +12,11 @@ from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
-from saferank.engine.ragged import flat_rows, ranks_by_score
+from saferank.engine.ragged import flat_rows, offsets_of, ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
+from saferank.logs.periods import DAY, span_of
 from saferank.logs.split import DEFAULT_SHARES
 from saferank.plan.exploration_cost import RelevancePosterior, exploration_cost, relevance_posterior
 from saferank.plan.needed_interactions import Traffic, better_exposures, needed_interactions
@@ -34,9 +32,6 @@ MOST_DOCUMENTS = 100_000
 """Documents, of queries drawn by their traffic, from which needed interactions are computed."""
 DRAWN_RANKINGS = 60_000
 """For all queries together, for each way."""
-DAY = 86_400.0
-MILLISECONDS_FROM = 1e11
-"""Timestamps from here on are milliseconds since the epoch, below it seconds."""
 
 
 def make_plan(
@@ -207,7 +202,7 @@ class _Worlds:
             share = rng.multinomial(draws, share) / draws
         chosen = np.flatnonzero(share)
         rows = flat_rows(statistics.offsets, chosen)
-        self.offsets, self.share = np.concatenate([[0], np.cumsum(lengths[chosen])]), share[chosen]
+        self.offsets, self.share = offsets_of(lengths[chosen]), share[chosen]
         self.weight = np.repeat(self.share, lengths[chosen])
         self.scores, self.now, self.examination = scores[rows], now[rows], examination
         self.relevances = [posterior.draw(rng)[rows] for _ in range(WORLDS)]
@@ -236,23 +231,5 @@ class _Worlds:
 
 def logged_days(log: AggregatedLog) -> float | None:
     """Return the days from the first to the last timestamp; None without timestamps, or if all are the same."""
-    period = log.manifest.get("period")
-    if period is None and log.periods:
-        period = (log.periods[0][0], log.periods[-1][1])
-    if period is None:
-        return None
-    first, last = (_seconds(moment) for moment in period)
-    return None if first is None or last is None or last <= first else (last - first) / DAY
-
-
-def _seconds(moment: object) -> float | None:
-    try:
-        number = float(str(moment))
-        return number / 1000.0 if number > MILLISECONDS_FROM else number
-    except ValueError:
-        pass
-    try:
-        parsed = datetime.fromisoformat(str(moment))
-    except ValueError:
-        return None
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    first, last = span_of(log.manifest.get("period")) or (0.0, 0.0)
+    return (last - first) / DAY if last > first else None

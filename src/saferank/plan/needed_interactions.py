@@ -1,7 +1,5 @@
 """How many interactions of a log certify a policy that is truly better."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.click_models.examination import total_examination
-from saferank.plan.randomisation import BY_SCORE, moved_exposure
+from saferank.engine.ragged import query_sums
+from saferank.plan.randomisation import BY_SCORE, bisect, moved_exposure
 
 Floats = NDArray[np.float64]
 
@@ -69,14 +68,11 @@ class Traffic:
     def _constant(self) -> Floats:
         lengths = np.diff(self.offsets)
         largest = np.maximum.reduceat(self.relevance, self.offsets[:-1])
-        constant: Floats = np.minimum(
-            np.minimum(lengths, len(self.examination)), 1.0 + total_examination(self.examination, lengths) * largest
-        )
-        return constant
+        shown = np.minimum(lengths, len(self.examination))
+        return np.minimum(shown, 1.0 + total_examination(self.examination, lengths) * largest)
 
     def _per_query(self, values: Floats) -> Floats:
-        sums: Floats = np.add.reduceat(values, self.offsets[:-1])
-        return sums
+        return query_sums(values, self.offsets)
 
 
 def needed_interactions(
@@ -168,15 +164,12 @@ def _least(enough: Callable[[float], bool]) -> tuple[float, float]:
         return low, low
     while high < LARGEST_PUSH and not enough(high):
         low, high = high, 4.0 * high
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return low, high
+    return bisect(low, high, enough, BISECTIONS)
 
 
 def _standardised(values: Floats, offsets: NDArray[np.int64]) -> Floats:
     lengths = np.diff(offsets)
-    centred = values - np.repeat(np.add.reduceat(values, offsets[:-1]) / lengths, lengths)
-    deviation = np.repeat(np.sqrt(np.add.reduceat(centred**2, offsets[:-1]) / lengths), lengths)
+    centred = values - np.repeat(query_sums(values, offsets) / lengths, lengths)
+    deviation = np.repeat(np.sqrt(query_sums(centred**2, offsets) / lengths), lengths)
     scaled: Floats = np.divide(centred, deviation, out=np.zeros(len(values)), where=deviation > 1e-12)
     return scaled

@@ -1,13 +1,12 @@
 """A plan: for each way to randomise, what it costs and how soon such a log certifies a gain."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 from saferank.plan.exploration_cost import CONFIDENCE
 from saferank.plan.needed_interactions import POWER
 from saferank.plan.randomisation import Kind
+from saferank.verdict.certificate import two_digits
 
 GAINS = (0.02, 0.05, 0.10)
 RECOMMENDED_GAIN = 0.05
@@ -203,12 +202,7 @@ def days(value: float) -> str:
 
 def whole(value: float) -> str:
     """Return a number rounded up, to two digits from 100 on: `13`, `46,000`; `never` if it is infinite."""
-    if math.isinf(value):
-        return "never"
-    if value < 100:
-        return f"{math.ceil(value):,}"
-    unit = 10 ** (math.floor(math.log10(value)) - 1)
-    return f"{math.ceil(value / unit) * unit:,}"
+    return "never" if math.isinf(value) else f"{two_digits(math.ceil(value)):,}"
 
 
 def percent(share: float, digits: int | None = None) -> str:

@@ -1,7 +1,5 @@
 """Ways to vary the ranking by score: what each shows, the exposure it moves, and which temperatures to consider."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +9,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.plackett_luce import exposure, sample_rankings
 from saferank.engine.plackett_luce.sampling import NOTHING
-from saferank.engine.ragged import ranks_by_score
+from saferank.engine.ragged import place_in_query, query_of_document, ranks_by_score
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,19 +61,15 @@ class Randomisation:
         """Draw (query, sample, rank) -> document, counted from the query's first; -1 where the list has ended."""
         if self.kind == "temperature":
             return sample_rankings(capped_gaps(scores / self.amount, offsets), offsets, cutoff, samples, rng)
-        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        rank = ranks_by_score(scores, offsets)
-        top = np.full((len(offsets) - 1, cutoff), NOTHING, np.int64)
-        rows = np.flatnonzero(rank <= cutoff)
-        top[query[rows], rank[rows] - 1] = rows - offsets[query[rows]]
+        query, place, rank = query_of_document(offsets), place_in_query(offsets), ranks_by_score(scores, offsets)
+        top, rows = np.full((len(offsets) - 1, cutoff), NOTHING, np.int64), rank <= cutoff
+        top[query[rows], rank[rows] - 1] = place[rows]
         drawn = np.repeat(top[:, None, :], samples, axis=1)
         if self.kind == "swap":
             second = rng.random(drawn.shape[:2]) < 0.5
-            for place in range(cutoff - 1):
-                upper, lower = drawn[:, :, place].copy(), drawn[:, :, place + 1].copy()
-                swapped = (second == place % 2) & (rng.random(upper.shape) < self.amount) & (lower != NOTHING)
-                drawn[:, :, place] = np.where(swapped, lower, upper)
-                drawn[:, :, place + 1] = np.where(swapped, upper, lower)
+            for k in range(cutoff - 1):
+                swapped = (second == k % 2) & (rng.random(second.shape) < self.amount) & (drawn[:, :, k + 1] != NOTHING)
+                drawn[swapped, k : k + 2] = drawn[swapped, k : k + 2][:, ::-1]
         return drawn
 
 
@@ -84,11 +78,8 @@ BY_SCORE = Randomisation("by score")
 
 def capped_gaps(scores: Floats, offsets: Integers) -> Floats:
     """Return scores in the same order, neighbours at most LARGEST_GAP apart: the quadrature's cost grows with range."""
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    order = np.lexsort((-scores, query))
-    ranked = scores[order]
-    steps = np.zeros(len(scores))
-    steps[1:] = np.minimum(ranked[:-1] - ranked[1:], LARGEST_GAP)
+    order = np.lexsort((-scores, query_of_document(offsets)))
+    steps = np.minimum(-np.diff(scores[order], prepend=0.0), LARGEST_GAP)
     steps[offsets[:-1]] = 0.0
     fallen = np.cumsum(steps)
     capped = np.empty(len(scores))
@@ -120,15 +111,19 @@ def temperature_grid(scores: Floats, offsets: Integers, examination: Floats, wei
     most = moved(1e6 * unit)
     if most <= 1e-9:
         return ()
-    high = _temperature_that_moves(min(MOST_MOVED, 0.9 * most), moved, unit)
-    low = min(_temperature_that_moves(min(LEAST_MOVED, 0.1 * most), moved, unit), high / 2.0)
+
+    def temperature_that_moves(share: float) -> float:
+        ends = np.log(1e-4 * unit), np.log(1e6 * unit)
+        return float(np.exp(sum(bisect(*ends, lambda log: moved(float(np.exp(log))) >= share, 16)) / 2.0))
+
+    high = temperature_that_moves(min(MOST_MOVED, 0.9 * most))
+    low = min(temperature_that_moves(min(LEAST_MOVED, 0.1 * most)), high / 2.0)
     return tuple(dict.fromkeys(float(f"{value:.2g}") for value in np.geomspace(low, high, TEMPERATURES)))
 
 
-def _temperature_that_moves(share: float, moved: Callable[[float], float], unit: float) -> float:
-    """Return the temperature that moves this share of the exposure, by bisection of its logarithm."""
-    low, high = np.log(1e-4 * unit), np.log(1e6 * unit)
-    for _ in range(16):
+def bisect(low: float, high: float, enough: Callable[[float], bool], steps: int) -> tuple[float, float]:
+    """Return an amount that is not enough and one that is, close together, if `low` is not and `high` is."""
+    for _ in range(steps):
         middle = (low + high) / 2.0
-        low, high = (low, middle) if moved(float(np.exp(middle))) >= share else (middle, high)
-    return float(np.exp((low + high) / 2.0))
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return low, high

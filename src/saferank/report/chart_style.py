@@ -1,7 +1,5 @@
 """The look that all charts share: on a page in the colour of its text, or as a figure on white."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """The demo's figure: each method with few and with many clicks."""
 
-from __future__ import annotations
-
 import altair as alt
 
 from saferank.report.chart_style import INK_ON_WHITE, inline, on_white

@@ -1,7 +1,5 @@
 """doctor.html: the health of a log, with its two charts."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The paper's two figures as Altair charts, saved as PNG, SVG and offline HTML."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass

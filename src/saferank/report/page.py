@@ -1,7 +1,5 @@
 """Pages from the templates beside this file: text is escaped, and a page is one file without script or network."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import cache
@@ -12,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from saferank import __version__
+from saferank.doctor.health import NO_VERDICT
 from saferank.files.atomic_write import whole_file
 
 
@@ -60,9 +59,10 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=["jinja2.ext.do"],
     )
     environment.filters |= {
         function.__name__: function for function in (formatted, signed, code, capitalised, indented)
     }
-    environment.globals["version"] = __version__
+    environment.globals |= {"version": __version__, "no_verdict": NO_VERDICT}
     return environment

@@ -1,8 +1,5 @@
 """plan.html: what randomness costs and how soon it pays."""
 
-from __future__ import annotations
-
-import math
 from typing import Any
 
 import altair as alt
@@ -16,8 +13,8 @@ COLOURS = (ORANGE, BLUE, GREEN)
 """Of the gains, the smallest first."""
 LEAST_COST = 1e-3
 """Lower costs are drawn here: the axis is logarithmic."""
-STEPS = (1, 2, 5)
-"""Ticks within each decade."""
+LOGARITHMIC: dict[str, Any] = {"type": "log", "nice": False, "padding": 24}
+"""A scale with room, in pixels, around what is drawn."""
 
 
 def plan_page(plan: Plan) -> str:
@@ -55,10 +52,9 @@ def cost_chart(plan: Plan) -> Markup | None:
     ]
     if not rows:
         return None
-    across, up = _ticks([row["cost"] for row in rows] + [plan.most_cost]), _ticks([row["takes"] for row in rows])
-    x = alt.X("cost:Q", title="clicks lost, at most").axis(format="~%", values=across).scale(**_logarithmic(across))
     title, digits = ("held-out interactions", "~s") if plan.per_day is None else ("days of logging", "~g")
-    y = alt.Y("takes:Q", title=title).axis(format=digits, values=up).scale(**_logarithmic(up))
+    x = alt.X("cost:Q", title="clicks lost, at most").axis(format="~%", tickCount=5).scale(**LOGARITHMIC)
+    y = alt.Y("takes:Q", title=title).axis(format=digits, tickCount=5).scale(**LOGARITHMIC)
     colour = colour_by("gain", dict(zip(names, COLOURS, strict=False)), rows).legend(columns=len(names))
 
     def layer(kept: list[dict[str, Any]]) -> alt.Chart:
@@ -78,17 +74,3 @@ def cost_chart(plan: Plan) -> Markup | None:
     ]
     label = "Upper limit of the cost of logging against the time until a gain is certified"
     return chart_svg(layers, "cost", label, width=480, height=300)
-
-
-def _logarithmic(ticks: list[float]) -> dict[str, Any]:
-    return {"type": "log", "domain": [ticks[0], ticks[-1]], "nice": False}
-
-
-def _ticks(values: list[float]) -> list[float]:
-    """1, 2 and 5 times powers of ten, from below the smallest value to above the largest."""
-    values = [max(value, LEAST_COST) for value in values]
-    low, high = math.floor(math.log10(min(values))) - 1, math.ceil(math.log10(max(values))) + 1
-    steps = [float(f"{step}e{power}") for power in range(low, high + 1) for step in STEPS]
-    first = max(place for place, step in enumerate(steps) if step < min(values))
-    last = min(place for place, step in enumerate(steps) if step > max(values))
-    return steps[first : last + 1]

@@ -1,7 +1,5 @@
 """What `saferank reproduce` writes beside results.parquet: tables, figures and findings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The report's charts. A dashed line is zero, or the accepted loss."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +9,7 @@ from markupsafe import Markup
 
 from saferank.report.chart_style import BLUE, GREEN, GREY, INK, ORANGE, RED, WIDTH, chart_svg, colour_by, inline
 from saferank.report.page import signed
-from saferank.verdict.certificate import Certificate, SegmentRow, confidence
+from saferank.verdict.certificate import Certificate, confidence
 from saferank.verdict.exposure_shift import Changes
 
 DIFFERENCE = "clicks per interaction, new minus old"
@@ -59,14 +57,9 @@ def bounds_chart(certificate: Certificate) -> Markup:
 def segments_chart(certificate: Certificate) -> Markup:
     """The interval of each segment, worst first."""
     worst = certificate.segments[:MOST_ROWS]
-    rows = [(one.segment or "(none)", one.lower, one.improvement, one.upper, outcome(one)) for one in worst]
+    rows = [(one.name, one.lower, one.improvement, one.upper, one.outcome) for one in worst]
     colours = {"gains": GREEN, "undecided": GREY, "loses": RED}
     return _intervals(rows, colours, certificate, "segments", "Improvement by segment")
-
-
-def outcome(row: SegmentRow) -> str:
-    """Whether the segment gains or loses, or the interval leaves it undecided."""
-    return "loses" if row.upper < 0 else "gains" if row.lower > 0 else "undecided"
 
 
 def dial_chart(certificate: Certificate) -> Markup:

@@ -1,7 +1,5 @@
 """report.html: a policy, its verdict and what it changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """report.html of a folder that `saferank reproduce` wrote: claims, tables and figures."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

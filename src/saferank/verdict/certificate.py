@@ -1,13 +1,11 @@
 """The verdict and what it rests on, kept in one JSON file."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator
 
@@ -54,6 +52,16 @@ class SegmentRow:
     improvement: Number
     lower: Number
     upper: Number
+
+    @property
+    def name(self) -> str:
+        """As a table shows it."""
+        return self.segment or "(none)"
+
+    @property
+    def outcome(self) -> str:
+        """Whether the segment gains or loses, or the interval leaves it undecided."""
+        return "loses" if self.upper < 0 else "gains" if self.lower > 0 else "undecided"
 
 
 @dataclass(frozen=True)
@@ -186,7 +194,7 @@ class Certificate:
             unfinished.write_text(json.dumps(finite(values), indent=2, allow_nan=False) + "\n")
 
     @classmethod
-    def read(cls, path: str | Path) -> Certificate:
+    def read(cls, path: str | Path) -> Self:
         """Read what `write` wrote."""
         return FORMAT.read_as(Path(path), cls)
 
@@ -212,7 +220,7 @@ def meaning(certificate: Certificate) -> str:
     days = ""
     if needed.days is not None:
         days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of such a log in all)"
-    how_many = _range(_rounded(needed.fewest), _rounded(needed.most))
+    how_many = _range(two_digits(needed.fewest), two_digits(needed.most))
     return (
         f"Not decided. If the estimate is about right, {how_many} held-out interactions{days} "
         f"would probably decide for {needed.verdict}; there are {certificate.interactions:,}."
@@ -233,7 +241,7 @@ def _range(first: int, last: int) -> str:
     return f"{first:,}" if first == last else f"{first:,} to {last:,}"
 
 
-def _rounded(number: int) -> int:
-    """Return the number to two digits: it is no more exact than that."""
+def two_digits(number: int) -> int:
+    """Return the number rounded up to two digits: a forecast is no more exact than that."""
     unit: int = 10 ** max(len(str(number)) - 2, 0)
     return -(-number // unit) * unit

@@ -1,7 +1,5 @@
 """Decide on held-out interactions whether a new ranker may replace the one that made the log."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """Cases in which no guarantee can be given, each refused with the reason and the remedy."""
 
-from __future__ import annotations
-
 import math
 from datetime import datetime
 from typing import Any
@@ -9,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.strata import StratumCounts
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.earlier_logs import share_files
-from saferank.verdict.held_out import HeldOut
-from saferank.verdict.ledger import seconds_of
+from saferank.logs.periods import seconds_of
 
 MOST_WITHOUT_FEATURES = 0.05
 """Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
@@ -102,44 +100,44 @@ def check_later(log: dict[str, Any], until: datetime | float) -> None:
         )
 
 
-def check_features(clicks: float, exposure: float, most: float = MOST_WITHOUT_FEATURES, *, source: object) -> None:
+def check_features(clicks: float, exposure: float, *, source: object) -> None:
     """Raise if too many clicks, or too much exposure, are on documents that the model has no features of."""
-    if max(clicks, exposure) > most:
+    if max(clicks, exposure) > MOST_WITHOUT_FEATURES:
         raise Refused(
             f"{clicks:.1%} of the held-out clicks and {exposure:.1%} of the exposure are on documents without "
-            f"features, which the model cannot show (at most {most:.0%} may be); add their features.",
+            f"features, which the model cannot show (at most {MOST_WITHOUT_FEATURES:.0%} may be); add their features.",
             code="missing-features",
             file=source,
         )
 
 
-def check_cutoff(log: dict[str, Any], most: float = MOST_BELOW_CUTOFF) -> None:
+def check_cutoff(log: dict[str, Any]) -> None:
     """Raise if too many clicks are at ranks that are not counted, where the new ranker could lose them unnoticed."""
     below = int(log.get("clicks_below_cutoff") or 0)
     counted = sum(int(part.get("clicks") or 0) for part in (log.get("parts") or {}).values())
     share = below / max(below + counted, 1)
-    if share > most:
+    if share > MOST_BELOW_CUTOFF:
         raise Refused(
             f"{share:.0%} of the clicks are below rank {log.get('cutoff')}, where nothing is counted (at most "
-            f"{most:.0%} may be); choose a larger --cutoff (of fit, or of certify with --candidate).",
+            f"{MOST_BELOW_CUTOFF:.0%} may be); choose a larger --cutoff (of fit, or of certify with --candidate).",
             code="clicks-below-cutoff",
             file=log.get("source"),
         )
 
 
-def check_ranked(unranked: float, most: float = MOST_UNRANKED, *, source: object) -> None:
+def check_ranked(unranked: float, *, source: object) -> None:
     """Raise if most of the interactions are of queries that the new ranker does not rank."""
-    if unranked > most:
+    if unranked > MOST_UNRANKED:
         raise Refused(
             f"{unranked:.0%} of the held-out interactions are of queries that the new ranker does not rank (at most "
-            f"{most:.0%} may be); check that it names queries as the log does, and add the missing ones.",
+            f"{MOST_UNRANKED:.0%} may be); check that it names queries as the log does, and add the missing ones.",
             code="few-queries-ranked",
             file=source,
         )
 
 
 def check_known_ranker(
-    part: HeldOut, logging_placement: NDArray[np.float64], periods: list[tuple[str, str]], source: object
+    part: StratumCounts, logging_placement: NDArray[np.float64], periods: list[tuple[str, str]], source: object
 ) -> None:
     """Raise if any rank was filled otherwise than by the policy whose scores are given, over all or in one period.
 
@@ -164,7 +162,7 @@ def check_known_ranker(
         )
 
 
-def _deviations(part: HeldOut, placement: NDArray[np.float64], strata: NDArray[np.bool_]) -> float:
+def _deviations(part: StratumCounts, placement: NDArray[np.float64], strata: NDArray[np.bool_]) -> float:
     inside = strata[part.stratum]
     if not inside.any():
         return 0.0

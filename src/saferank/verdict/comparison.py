@@ -1,16 +1,15 @@
 """The new ranker compared with the one that made the log: the weight of a click on each document."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from saferank.doctor.log_arrays import shown_pairs
+from saferank.doctor.strata import StratumCounts, by_query, counts_by_stratum
 from saferank.engine.bounds.differences import (
     Differences,
     effective_number,
@@ -18,9 +17,9 @@ from saferank.engine.bounds.differences import (
     paired_differences,
     second_moments,
 )
-from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.engine.ragged import query_sums
+from saferank.logs.aggregated_log import AggregatedLog, pair_ids, places_of
 from saferank.policy.serve import served_placement
-from saferank.verdict.held_out import HeldOut, by_query, held_out
 from saferank.verdict.new_ranker import NewRanker
 from saferank.verdict.possible_drift import PossibleDrift
 
@@ -45,7 +44,7 @@ class Comparison:
     often as they were, and no others.
     """
 
-    part: HeldOut
+    part: StratumCounts
     placement: Floats
     """(pair, rank): chance that the new ranker shows the document there; 0 for what it cannot show."""
     ranked: NDArray[np.bool_]
@@ -150,7 +149,7 @@ class Comparison:
         part = self.part
         if self.logging_placement is not None:
             rho, logged, ratio = self._known(examination)
-            each = np.add.reduceat(rho - np.minimum(ratio, most_weight) * logged, self.offsets[:-1])
+            each = query_sums(rho - np.minimum(ratio, most_weight) * logged, self.offsets)
             left = np.where(self.ranked, each, 0.0)[part.query]
         else:
             used = self.ratio(examination, most_weight) * self.logging_exposure(examination)
@@ -175,7 +174,7 @@ class Comparison:
 
     def _total(self, examination: Floats) -> Floats:
         """Stratum -> exposure of all documents under the new ranker; 0 where it does not rank the query."""
-        at_rank = np.add.reduceat(self.placement, self.offsets[:-1], axis=0)[self.part.query]
+        at_rank = query_sums(self.placement, self.offsets)[self.part.query]
         return np.where(self.ranked[self.part.query], (at_rank * self.part.filled) @ examination, 0.0)
 
     def unsupported(self, examination: Floats) -> float:
@@ -183,8 +182,8 @@ class Comparison:
         part = self.part
         if self.logging_placement is not None:
             rho, logged, _ = self._known(examination)
-            of_query = np.add.reduceat(np.where(logged > NEVER, 0.0, rho), self.offsets[:-1])
-            total = np.add.reduceat(rho, self.offsets[:-1])
+            of_query = query_sums(np.where(logged > NEVER, 0.0, rho), self.offsets)
+            total = query_sums(rho, self.offsets)
             return float(of_query[part.query] @ part.issued) / max(float(total[part.query] @ part.issued), 1e-300)
         seen = np.bincount(part.stratum, np.where(self._ranked, self.exposure(examination), 0.0), part.strata)
         exposed = float(self._total(examination) @ part.issued)
@@ -194,7 +193,7 @@ class Comparison:
         """Return how many clicks of equal weight the weighted clicks are worth."""
         return effective_number(self.part.clicked.sum(axis=1), self.ratio(examination, most_weight))
 
-    def of(self, patterns_chosen: NDArray[np.bool_]) -> Comparison:
+    def of(self, patterns_chosen: NDArray[np.bool_]) -> Self:
         """Return the comparison on some of the interactions; logging exposure stays that of all of them."""
         return replace(self, part=replace(self.part, patterns=self.part.patterns.subset(patterns_chosen)))
 
@@ -205,16 +204,14 @@ class Rankers:
     def __init__(self, log: AggregatedLog, ranker: NewRanker, logging_scores: NDArray[np.float32] | None) -> None:
         self.log, data, cutoff = log, ranker.data, log.cutoff
         self.pairs = shown_pairs(self.log, data)
-        query_ids = pa.array(data.query_ids, pa.string())
-        places = Places(self.pairs)
-        of_document = query_ids.take(pa.array(data.query_of_document))
-        rows = places.of_pairs(of_document, pa.array(data.document_ids, pa.string()))
+        places = places_of(self.pairs)
+        rows = places.of_pairs(*pair_ids(data))
         self.listed = np.zeros(self.pairs.documents, np.bool_)
         """Pair -> whether the new ranker can show it."""
         self.listed[rows] = True
         self.ranked = np.zeros(self.pairs.queries, np.bool_)
         """Query -> whether the new ranker ranks it."""
-        self.ranked[places.of_queries(query_ids)] = True
+        self.ranked[places.of_queries(data.query_ids)] = True
         self.placement = np.zeros((self.pairs.documents, cutoff))
         self.placement[rows] = ranker.placement(cutoff)
         self.logging_placement: Floats | None = None
@@ -224,7 +221,7 @@ class Rankers:
 
     def compare(self, name: str, strata: NDArray[np.int64] | None, clip: float) -> Comparison:
         """Return both rankers on one part of the log; where whole queries are held out, a query is the unit."""
-        part = held_out(self.log, (name,), self.pairs, strata=strata)
+        part = counts_by_stratum(self.log, (name,), self.pairs, strata=strata)
         if by_query(self.log):
             part = replace(part, patterns=replace(part.patterns, unit=part.query[part.patterns.query]))
         most_reward = float((self.log.manifest.get("reward") or {}).get("most", 1.0))

@@ -1,11 +1,10 @@
 """The examination curves that a verdict has to hold for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +56,7 @@ class Curves:
         """Share of delta that goes to the curve."""
         return 0.0 if self.covariance is None else CURVE_SHARE
 
-    def with_powers(self, power: float) -> Curves:
+    def with_powers(self, power: float) -> Self:
         """Return the curves with two more to hold for: this one so much flatter, and so much steeper."""
         return replace(self, others=(*self.others, self.curve ** (1.0 - power), self.curve ** (1.0 + power)))
 
@@ -102,7 +101,6 @@ def curves_for(
     fixed: bool = False,
     strict: bool = False,
     source: object = None,
-    seed: int = 0,
 ) -> Curves:
     """Return what the verdict has to hold for, from counts that are not held out and the curve that was given, if any.
 
@@ -114,7 +112,7 @@ def curves_for(
     """
     if counts.cutoff == 1:
         return Curves(ONE_RANK, np.ones(1))
-    estimate = estimate_examination(counts, np.random.default_rng(seed))
+    estimate = estimate_examination(counts, np.random.default_rng(0))
     known = estimate.complete and estimate.log_covariance is not None and estimate.queries >= FEW_QUERIES
     if strict:
         known = known and examination_check(counts, None).status != "unchecked"
@@ -131,11 +129,10 @@ def curves_for(
     others = tuple(relative ** (1.0 + sign * RANGE) for sign in (-1.0, 1.0))
     check = examination_check(counts, relative)
     if check.status == "contradicted":
-        rank = check.worst_rank or 0
         raise Refused(
-            f"the log contradicts the examination curve: rank {rank + 1} was given as {relative[rank]:.2f} of rank 1, "
-            f"and the log says {check.curve[rank]:.2f}. Either the curve is wrong, or rankings depend on who asks or "
-            "when (personalised, by region, by hour), which biases the estimate; find out which.",
+            f"the log contradicts the examination curve: {check.contradiction(relative)}. Either the curve is wrong, "
+            "or rankings depend on who asks or when (personalised, by region, by hour), which biases the estimate; "
+            "find out which.",
             code="examination-contradicted",
             file=source,
         )

@@ -1,7 +1,5 @@
 """The decision on held-out interactions: which interactions are compared, by which curves, and what that proves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from saferank import __version__
 from saferank.doctor.log_arrays import shown_pairs
+from saferank.doctor.strata import by_query, counts_by_stratum
 from saferank.engine.bounds.registry import BOUNDS, check_bound
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.log_statistics import LogStatistics, stacked
@@ -22,7 +21,6 @@ from saferank.verdict.checks import Refused, check_cutoff, check_features, check
 from saferank.verdict.comparison import Comparison, Rankers
 from saferank.verdict.curves import UNCHECKED, curves_for
 from saferank.verdict.details import with_details
-from saferank.verdict.held_out import by_query, held_out
 from saferank.verdict.inputs import VerdictInputs
 from saferank.verdict.judge import DEFAULT_WEIGHT, Judge, prepare_judge
 from saferank.verdict.log_doubts import LogDoubts, log_doubts
@@ -91,12 +89,12 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     check_cutoff(log.manifest)
     doubts = log_doubts(log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit)
     rankers = Rankers(log, ranker, inputs.logging_scores)
-    past = [held_out(one, PARTS, shown_pairs(one)).statistics() for one in inputs.earlier]
+    past = [one.statistics(PARTS, shown_pairs(one)) for one in inputs.earlier]
     judge, by_period, seen_queries = _best_judge(rankers, settings, doubts, inputs.examination, past)
     test, curves, limit = judge.comparison, judge.curves, judge.limits[0]
     known = rankers.logging_placement is not None
     if rankers.logging_placement is not None:
-        daily = held_out(log, ("certify",), rankers.pairs, strata=np.arange(max(len(log.periods), 1)))
+        daily = counts_by_stratum(log, ("certify",), rankers.pairs, strata=np.arange(max(len(log.periods), 1)))
         check_known_ranker(daily, rankers.logging_placement, log.periods, log.source)
     missing = _missing(test, rankers, curves.curve)
     check_ranked(missing["interactions"], source=log.source)
@@ -200,7 +198,7 @@ def _best_judge(
 
     def judge(strata: NDArray[np.int64] | None, *, allow: bool = False) -> tuple[Judge, bool, NDArray[np.int64]]:
         by_period = strata is not None
-        learning = held_out(log, LEARNING_PARTS, pairs, strata=strata)
+        learning = counts_by_stratum(log, LEARNING_PARTS, pairs, strata=strata)
         if learning.cells == 0:
             message = "the parts 'train' and 'validation' are empty, and the examination of ranks comes from them."
             raise DataError(f"{message} Choose another split, such as 20/20/60.", file=log.source)
@@ -215,7 +213,9 @@ def _best_judge(
             raise DataError(message, file=log.source)
         drifts = []
         if allow:
-            whole, part = (held_out(log, parts, pairs, strata=doubts.stretches) for parts in (PARTS, ("certify",)))
+            whole, part = (
+                counts_by_stratum(log, parts, pairs, strata=doubts.stretches) for parts in (PARTS, ("certify",))
+            )
             drifts.append(possible_drift(whole, part, curves.curve, pairs.documents))
         if doubts.by_hour:
             drifts.append(possible_drift_by_hour(log, pairs, curves.curve))

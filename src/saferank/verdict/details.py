@@ -1,7 +1,5 @@
 """What a certificate shows in addition to the verdict: other bounds, deltas and curves, and segments."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,15 +1,13 @@
 """What the new policy changes for users: from which documents to which exposure moves, and where most."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.ragged import ranks_by_score
+from saferank.engine.ragged import query_sums, ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
@@ -24,8 +22,7 @@ STEPS = 10
 """Bins in which queries are counted by how much of their exposure moves."""
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Documents that were shown about equally often, and the share of all exposure that they get."""
 
     name: str
@@ -34,8 +31,7 @@ class Band:
     new: float
 
 
-@dataclass(frozen=True)
-class QueryChange:
+class QueryChange(NamedTuple):
     """How much of one query's exposure goes to other documents."""
 
     query: str
@@ -47,8 +43,7 @@ class QueryChange:
     top_after: str
 
 
-@dataclass(frozen=True)
-class DocumentChange:
+class DocumentChange(NamedTuple):
     """The examination that one document of one query gets in an interaction, before and after."""
 
     query: str
@@ -118,9 +113,7 @@ def compare_placements(
     most: int = 10,
 ) -> Changes:
     """Compare the log's frequencies, or its chances `old`, with the chances `new` (document, rank) of the policy."""
-    assert data.query_ids is not None
-    assert data.document_ids is not None
-    query_ids, document_ids = data.query_ids, data.document_ids
+    query_ids, document_ids = data.require_ids()
     offsets, query, interactions = counts.offsets, counts.query_of_document, counts.interactions
     weight, issued = interactions / counts.total_interactions, interactions[query]
     counted = np.divide(counts.shown, issued[:, None], out=np.zeros(counts.shown.shape), where=issued[:, None] > 0)
@@ -128,29 +121,29 @@ def compare_placements(
     moves = _with_rest(before).T @ (_with_rest(new) * weight[query][:, None])
     moves[-1, -1] = 0.0  # candidates that neither shows
     rho_0, rho = before @ examination, new @ examination
-    total = np.maximum(np.add.reduceat(rho_0, offsets[:-1]), np.add.reduceat(rho, offsets[:-1]))
-    moved = np.add.reduceat(np.abs(rho - rho_0) / 2.0, offsets[:-1])
+    total = np.maximum(query_sums(rho_0, offsets), query_sums(rho, offsets))
+    moved = query_sums(np.abs(rho - rho_0) / 2.0, offsets)
     share = np.divide(moved, total, out=np.zeros(len(total)), where=total > 0)
     step = np.minimum((share * STEPS + 1e-9).astype(np.int64), STEPS - 1)
     top = before[:, 0] * weight[query]
-    top_before, top_after = (np.flatnonzero(ranks_by_score(exposed, offsets) == 1) for exposed in (rho_0, rho))
+    top_before, top_after = (document_ids[ranks_by_score(exposed, offsets) == 1] for exposed in (rho_0, rho))
 
     def most_changed(change: Floats) -> NDArray[np.int64]:
         order = np.argsort(-change, kind="stable")[:most]
         return order[change[order] > 0.0]
 
-    def documents(sign: float) -> tuple[DocumentChange, ...]:
-        return tuple(
-            DocumentChange(
-                query=str(query_ids[query[row]]),
-                document=str(document_ids[row]),
-                interactions=int(issued[row]),
-                logging=float(rho_0[row]),
-                new=float(rho[row]),
-            )
-            for row in most_changed(sign * (rho - rho_0) * issued)
+    queries = tuple(
+        QueryChange(str(query_ids[q]), int(interactions[q]), float(share[q]), str(top_before[q]), str(top_after[q]))
+        for q in most_changed(share * interactions)
+    )
+    of_document = query_ids[query]
+    gained, lost = (
+        tuple(
+            DocumentChange(str(of_document[d]), str(document_ids[d]), int(issued[d]), float(rho_0[d]), float(rho[d]))
+            for d in most_changed(sign * (rho - rho_0) * issued)
         )
-
+        for sign in (1.0, -1.0)
+    )
     return Changes(
         moves=moves,
         logging="counted" if old is None else "known",
@@ -159,18 +152,9 @@ def compare_placements(
         top_stays=float(top @ new[:, 0]),
         top_stays_in_log=float(top @ before[:, 0]),
         bands=_bands(counted.sum(axis=1), issued > 0, rho_0 * weight[query], rho * weight[query]),
-        queries=tuple(
-            QueryChange(
-                query=str(query_ids[one]),
-                interactions=int(interactions[one]),
-                moved=float(share[one]),
-                top_before=str(document_ids[top_before[one]]),
-                top_after=str(document_ids[top_after[one]]),
-            )
-            for one in most_changed(share * interactions)
-        ),
-        gained=documents(1.0),
-        lost=documents(-1.0),
+        queries=queries,
+        gained=gained,
+        lost=lost,
     )
 
 

@@ -1,7 +1,5 @@
 """What a verdict is about and what it is made from, loaded in one way for the command line, the report and Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime

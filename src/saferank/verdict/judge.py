@@ -1,10 +1,9 @@
 """The bounds of the improvement: lowest and highest over all curves that a verdict has to hold for."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +54,7 @@ class Judge:
         """Return the estimate and its lower bound if this were the curve."""
         return self.comparison.mean(curve, self.limits[0]), self._lower_at(curve, delta, None)
 
-    def of(self, chosen: NDArray[np.bool_]) -> Judge:
+    def of(self, chosen: NDArray[np.bool_]) -> Self:
         """Return the judge of some of the interactions."""
         return replace(self, comparison=self.comparison.of(chosen))
 

@@ -1,17 +1,16 @@
 """Looks at the held-out part of a log: every new look at the same data costs a share of delta."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from saferank.files.atomic_write import whole_file
 from saferank.files.json_format import FileFormat
+from saferank.logs.earlier_logs import hashes
+from saferank.logs.periods import span_of
 
 FORMAT = FileFormat("saferank-ledger", 1, "certify", "remove it only if the log is new, because that forgets its looks")
 
@@ -41,7 +40,7 @@ class Look:
     at: str
 
     @classmethod
-    def now(cls, model: str, manifest: dict[str, Any], **figures: Any) -> Look:
+    def now(cls, model: str, manifest: dict[str, Any], **figures: Any) -> Self:
         """Return the entry for a look that is taken now; `figures` are those of the certificate."""
         period = manifest.get("period")
         return cls(
@@ -49,7 +48,7 @@ class Look:
             log=log_fingerprint(manifest),
             source=str(manifest.get("source")),
             period=None if period is None else [str(moment) for moment in period],
-            files=_hashes(manifest),
+            files=hashes(manifest),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             **figures,
         )
@@ -62,7 +61,7 @@ class Ledger:
     looks: tuple[Look, ...]
 
     @classmethod
-    def read(cls, path: Path) -> Ledger:
+    def read(cls, path: Path) -> Self:
         """Read the file, or begin a new ledger if there is none."""
         return FORMAT.read_as(path, cls) if path.exists() else cls(())
 
@@ -82,19 +81,16 @@ class Ledger:
         look, whatever is done in between; with a bound that holds at any time (`any_time`), also when the data has
         grown. Data that no earlier look has seen starts at j = 1.
         """
-        before = self.on(manifest)
-        state = log_fingerprint(manifest)
-        for place, look in enumerate(before, 1):
-            if look.model == model and (any_time or look.log == state):
-                return 1.0 / (place * (place + 1)), place
-        number = len(before) + 1
+        before, state = self.on(manifest), log_fingerprint(manifest)
+        same = (look.model == model and (any_time or look.log == state) for look in before)
+        number = next((place for place, is_same in enumerate(same, 1) if is_same), len(before) + 1)
         return 1.0 / (number * (number + 1)), number
 
-    def with_look(self, look: Look) -> Ledger:
+    def with_look(self, look: Look) -> Self:
         """Return the ledger with this look added, unless it is already there."""
         if any((look.model, look.log) == (other.model, other.log) for other in self.looks):
             return self
-        return Ledger((*self.looks, look))
+        return replace(self, looks=(*self.looks, look))
 
 
 def fingerprint(values: Any) -> str:
@@ -117,41 +113,10 @@ def ledger_path(source: str) -> Path:
     return folder / f"{name}.ledger.json"
 
 
-def seconds_of(moment: Any) -> float | None:
-    """Return a moment of a manifest in seconds since the epoch: ISO text, or a number of s, ms, µs or ns; else None."""
-    try:
-        number = float(moment)  # before ISO text: as that, 1612110512345 is a moment of the year 1612
-    except (TypeError, ValueError):
-        return _seconds_of_text(str(moment))
-    if math.isnan(number):
-        return None
-    for least, unit in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)):
-        if abs(number) > least:
-            return number / unit
-    return number
-
-
-def _seconds_of_text(text: str) -> float | None:
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-
-
 def _overlaps(look: Look, manifest: dict[str, Any]) -> bool:
-    period = manifest.get("period")
-    if look.period is not None and period is not None:
-        moments = [seconds_of(moment) for moment in (*look.period, *period)]
-        if None in moments:
-            return True
-        begin, end, first, last = (moment or 0.0 for moment in moments)
-        return first <= end and begin <= last
-    files = _hashes(manifest)
-    if look.files and files:
-        return bool(set(look.files) & set(files)) or look.source == str(manifest.get("source"))
-    return True
-
-
-def _hashes(manifest: dict[str, Any]) -> list[str]:
-    return [file["sha256"] for file in manifest.get("files") or [] if file.get("sha256")]
+    if look.period is not None and manifest.get("period") is not None:
+        looked, now = span_of(look.period), span_of(manifest["period"])
+        return looked is None or now is None or (now[0] <= looked[1] and looked[0] <= now[1])
+    files = hashes(manifest)
+    same_source = look.source == str(manifest.get("source"))
+    return not (look.files and files) or same_source or not {*files}.isdisjoint(look.files)

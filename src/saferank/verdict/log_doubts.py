@@ -1,7 +1,5 @@
 """What is wrong with a log, or doubtful: `doctor` is asked before there is any verdict."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +8,7 @@ from numpy.typing import NDArray
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.drift import ranker_moved
 from saferank.doctor.log_arrays import PeriodCounts, period_counts, shown_pairs
-from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.logs.aggregated_log import AggregatedLog
 from saferank.verdict.certificate import Doubt
 from saferank.verdict.checks import Refused
 
@@ -57,11 +55,11 @@ def log_doubts(log: AggregatedLog, *, known: bool, random_per_unit: bool = False
             raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)
         if finding.level != "good" and finding.code not in NOT_DOUBTS:
             doubts.append(Doubt(finding.code, finding.text, finding.remedy))
-    by_hour = not known and health.hours is not None and health.hours.moves
+    by_hour = not known and health.hours is not None and health.hours.ranker.significant
     if known or not health.ranker.significant:
         return LogDoubts(tuple(doubts), by_hour=by_hour)
     pairs = shown_pairs(log)
-    stretches = steady_stretches(period_counts(log, pairs, Places(pairs)))
+    stretches = steady_stretches(period_counts(log, pairs))
     may_drift = health.demand.z > MAY_DRIFT or health.within_periods
     return LogDoubts(tuple(doubts), stretches, by_hour, may_drift)
 

@@ -1,14 +1,12 @@
 """How much more data would decide, where the held-out part does not yet."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.periods import DAY, seconds_of, span_of
 from saferank.verdict.certificate import Needed, Verdict
 from saferank.verdict.judge import Judge
-from saferank.verdict.ledger import seconds_of
 
 POWER = 0.8
 """Chance with which `Needed` interactions decide."""
@@ -42,16 +40,13 @@ def needed_to_decide(judge: Judge, lower: float, upper: float, tolerance: float,
 
 
 def _held_out_per_day(log: AggregatedLog, interactions: int) -> float | None:
-    period = log.manifest.get("period")
-    if period is None:
+    span, split = span_of(log.manifest.get("period")), log.manifest.get("split") or {}
+    if span is None:
         return None
-    first, last = (seconds_of(moment) for moment in period)
-    if first is None or last is None:
-        return None
-    split = log.manifest.get("split") or {}
+    first, last = span
     if split.get("by") == "until":
         first = max(first, seconds_of(split["until"]) or first)
     seconds = last - first
     if split.get("by") == "time":
         seconds *= float(split["shares"][-1])
-    return interactions / (seconds / 86400.0) if seconds > 0 else None
+    return interactions / (seconds / DAY) if seconds > 0 else None

@@ -1,7 +1,5 @@
 """The ranker that is to go live: a score for every query and document that it can show, whoever made it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,8 +42,7 @@ class NewRanker:
 
     def __post_init__(self) -> None:
         check_serve_as(self.serve_as)
-        if self.data.query_ids is None or self.data.document_ids is None:
-            raise DataError("has no ids of queries and documents, and a log needs them.", file=self.data.source)
+        self.data.require_ids()
         if len(self.scores) != self.data.documents:
             raise DataError(f"{len(self.scores)} scores for {self.data.documents} documents.", file=self.data.source)
 
@@ -58,8 +55,8 @@ class NewRanker:
     def identity(self) -> str:
         """A hash of what it shows for which query: two rankers with the same one are the same."""
         digest = hashlib.sha256(np.ascontiguousarray(self.data.offsets).tobytes())
-        for ids in (self.data.query_ids, self.data.document_ids):
-            digest.update("\0".join([] if ids is None else ids).encode() + b"\1")
+        for ids in self.data.require_ids():
+            digest.update("\0".join(ids).encode() + b"\1")
         digest.update(np.ascontiguousarray(self.scores, np.float64).tobytes() + self.serve_as.encode())
         return digest.hexdigest()
 

@@ -1,7 +1,5 @@
 """How much demand may have drifted without the log showing it, and how that could bias an estimate."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -11,9 +9,9 @@ from numpy.typing import NDArray
 from saferank.doctor.drift import excess_pairs
 from saferank.doctor.hour_of_day import buckets, hour_counts
 from saferank.doctor.log_arrays import sampled_impressions
+from saferank.doctor.strata import StratumCounts
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import AggregatedLog, Places
-from saferank.verdict.held_out import HeldOut
+from saferank.logs.aggregated_log import AggregatedLog
 
 Floats = NDArray[np.float64]
 Z = 1.645
@@ -40,7 +38,7 @@ class PossibleDrift:
     by_hour: bool = False
 
 
-def possible_drift(log: HeldOut, part: HeldOut, examination: Floats, pairs: int) -> PossibleDrift:
+def possible_drift(log: StratumCounts, part: StratumCounts, examination: Floats, pairs: int) -> PossibleDrift:
     """Return what to allow for. `log`: all that was counted; `part`: what is held out; both by query and period.
 
     Given the clicks of all periods, the number of pairs of clicks in the same period has a variance of about twice
@@ -58,7 +56,7 @@ def possible_drift_by_hour(log: AggregatedLog, pairs: RankingData, examination: 
     Squared exposures, in a bucket and in all, are estimated without bias, from pairs of interactions. A document that
     no two sampled interactions show varies as the others do.
     """
-    sample = sampled_impressions(log, Places(pairs))
+    sample = sampled_impressions(log, pairs)
     counts = hour_counts(sample, pairs, log.cutoff)
     if sample is None or sample.hour is None or counts is None:
         raise ValueError("the sample does not have the hour of the day.")
@@ -89,7 +87,7 @@ def _at_most(cell: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray
     return min(math.sqrt(max(excess, 0.0) + Z * math.sqrt(2.0 / expected)), 1.0) if expected > 0.0 else 1.0
 
 
-def _variation(part: HeldOut, examination: Floats, pairs: int) -> Floats:
+def _variation(part: StratumCounts, examination: Floats, pairs: int) -> Floats:
     examined = part.shown @ examination
     first = np.bincount(part.pair, examined, pairs)
     second = np.bincount(part.pair, np.square(examined) / np.maximum(part.interactions[part.stratum], 1), pairs)

@@ -1,6 +1,4 @@
-"""The interactions of one part of a log, counted by stratum: a query, or a query within a stretch of time."""
-
-from __future__ import annotations
+"""The interactions of some parts of a log, counted by stratum: a query, or a query within a stretch of time."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,14 +11,14 @@ from numpy.typing import NDArray
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import AggregatedLog, Places
+from saferank.logs.aggregated_log import AggregatedLog, places_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class StratumCounts:
     """Counts per cell: a document that was shown in a stratum. Cells of a stratum stand together."""
 
     pair: Ints
@@ -96,7 +94,9 @@ def by_query(log: AggregatedLog) -> bool:
     return (log.manifest.get("split") or {}).get("by") == "query"
 
 
-def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, strata: Ints | None = None) -> HeldOut:
+def counts_by_stratum(
+    log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, strata: Ints | None = None
+) -> StratumCounts:
     """Count the given parts by query; and, if `strata` numbers the stretch that each period belongs to, by stretch.
 
     `pairs` holds all that the log shows.
@@ -109,28 +109,27 @@ def held_out(log: AggregatedLog, parts: tuple[str, ...], pairs: RankingData, *, 
     keys, stratum_of_pattern = np.unique(patterns.query * periods + period, return_inverse=True)
 
     rows = log.shown_counts.filter(pc.is_in(log.shown_counts["part"], value_set=pa.array(parts, pa.string())))
-    pair = Places(pairs).of_pairs(rows["query_id"], rows["document_id"])
+    pair = places_of(pairs).of_pairs(rows["query_id"], rows["document_id"])
     when = stretch[rows["period"].to_numpy()]
     stratum = np.searchsorted(keys, pairs.query_of_document[pair] * periods + when)
     cells, place = np.unique(stratum * pairs.documents + pair, return_inverse=True)
-    rank = rows["position"].to_numpy().astype(np.int64) - 1
-    counts = []
-    for name in ("shown", "clicked"):
-        table = np.zeros((len(cells), log.cutoff), np.int64)
-        np.add.at(table, (place, rank), rows[name].to_numpy())
-        counts.append(table)
-    clicked_in = np.repeat(stratum_of_pattern.ravel(), np.diff(patterns.offsets))
-    return HeldOut(
+    at_rank = place * log.cutoff + rows["position"].to_numpy() - 1
+    shown, clicked = (
+        np.bincount(at_rank, rows[name].to_numpy(), len(cells) * log.cutoff).astype(np.int64).reshape(-1, log.cutoff)
+        for name in ("shown", "clicked")
+    )
+    clicked_in = np.repeat(stratum_of_pattern, np.diff(patterns.offsets))
+    return StratumCounts(
         pair=cells % pairs.documents,
         stratum=cells // pairs.documents,
-        shown=counts[0],
-        clicked=counts[1],
+        shown=shown,
+        clicked=clicked,
         query=keys // periods,
         period=keys % periods,
-        interactions=np.bincount(stratum_of_pattern.ravel(), patterns.interactions, len(keys)).astype(np.int64),
+        interactions=np.bincount(stratum_of_pattern, patterns.interactions, len(keys)).astype(np.int64),
         patterns=replace(
             patterns,
-            query=stratum_of_pattern.ravel(),
+            query=stratum_of_pattern,
             documents=np.searchsorted(cells, clicked_in * pairs.documents + patterns.documents),
         ),
     )
