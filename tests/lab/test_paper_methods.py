@@ -8,7 +8,7 @@ import pytest
 
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.types.ranking_data import RankingData
-from saferank.lab.paper_methods import PAPER_METHODS, evaluate, learn_in_world, simulate_logs
+from saferank.lab.paper_methods import PAPER_METHODS, evaluate, learn_in_world, logged_parts, simulate_logs
 from saferank.policy.scorers import make_scorer, score
 from tests.lab.small_world import QUICK, one_thread, small_world
 from tests.oracles.enumeration import ranking_probabilities
@@ -58,6 +58,19 @@ def test_with_the_logging_policy_known_training_starts_from_it() -> None:
     assert np.corrcoef(before, after)[0, 1] > 0.9
     logging, learned = (evaluate(one, world.test)[1] for one in (world.logging_scorer, scorer))
     assert learned > logging - 0.02
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("start", [False, True])
+def test_exposure_and_start_are_told_apart(*, known: bool, start: bool) -> None:
+    """A step so small that what is learned is the start; and another exposure leads elsewhere."""
+    world, still = small_world(), replace(QUICK, epochs=1, least_steps=1, learning_rate=1e-9)
+    logs = simulate_logs(world, 200, 0)
+    scorer = learn_in_world("exposure-ips", world, logs, seed=0, known=known, start=start, training=still)
+    scores = score(scorer, world.test.features)
+    assert np.allclose(scores, world.logging_scores["test"], atol=1e-3) == start
+    exposure = logged_parts(world, logs, known=known)[0].logging_exposure
+    assert (exposure.min() > 0) == known
 
 
 def test_logs_have_the_interactions_asked_for_and_as_many_a_query_for_validation() -> None:

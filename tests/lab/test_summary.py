@@ -8,7 +8,19 @@ import pytest
 from saferank.engine.errors import DataError, UsageError
 from saferank.lab.break_even import BreakEven, break_even_points, crossing
 from saferank.lab.paper_findings import PaperFinding, paper_findings
-from saferank.lab.results import Metric, aligned, differences, nearest, plain_number, read_results
+from saferank.lab.paper_methods import ALL_METHODS
+from saferank.lab.results import (
+    LABELS,
+    TOLD_METHODS,
+    Metric,
+    Told,
+    aligned,
+    differences,
+    method_and_told,
+    nearest,
+    plain_number,
+    read_results,
+)
 from saferank.lab.results_table import ResultsTable, results_table
 from saferank.report.publish import IN_MARKDOWN, latex_number, latex_table, markdown_table
 from tests.lab.made_up import Row, made_up, table
@@ -384,3 +396,12 @@ def test_results_that_cannot_be_used(tmp_path: Path) -> None:
         read_results(table(SMALL), "mrr")  # type: ignore[arg-type]
     with pytest.raises(UsageError):
         made_table(runs("logging", 0, [0.5]))
+
+
+def test_names_of_results_say_what_a_method_is_told() -> None:
+    told = {name: method_and_told(name) for name in LABELS}
+    assert {method for method, _ in told.values()} == set(ALL_METHODS)
+    assert told["exposure-crm"][1] == Told()
+    found = {(told[name][0], told[name][1].exposure, told[name][1].start) for name in TOLD_METHODS}
+    ways = [(True, True), (True, False), (False, True)]
+    assert found == {(method, *way) for method in ("exposure-ips", "exposure-crm") for way in ways}

@@ -77,3 +77,16 @@ def test_another_click_model_makes_another_world(tiny_scores: dict[int, bytes]) 
     assert world.click_model is model
     assert world.relevance("test").max() == pytest.approx(0.2 * world.test.require_labels().max())
     assert world.logging_scores["test"].tobytes() != tiny_scores[0]
+
+
+@pytest.mark.parametrize("scorer", ["linear", "mlp", "gbdt"])
+def test_a_temperature_divides_the_scores_of_the_logging_policy(scorer: str) -> None:
+    with one_thread():
+        plain, hot = (
+            make_world(small_dataset(), seed=0, scorer=scorer, fraction=0.01, temperature=temperature)
+            for temperature in (1.0, 4.0)
+        )
+    for part in SPLITS:
+        assert np.ptp(hot.logging_scores[part]) > 0
+        np.testing.assert_allclose(4.0 * hot.logging_scores[part], plain.logging_scores[part], rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(hot.logging_scores[part], score(hot.logging_scorer, getattr(hot, part).features))

@@ -1,7 +1,7 @@
 """`saferank reproduce`: the paper's tables and figures."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console, Group
@@ -26,7 +26,9 @@ def reproduce(
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, help="Independent runs: logging policy, clicks, weights.", show_default=str(RUNS)),
+        typer.Option(
+            min=1, help="Independent runs: clicks, and the weights that learning starts from.", show_default=str(RUNS)
+        ),
     ] = None,
     delta: Annotated[float, typer.Option(help="Probability that the lower bound fails, for the CRM methods.")] = 0.01,
     ablation: Annotated[bool, typer.Option("--ablation", help="Also CRM with delta from 0.1 to 1e-5.")] = False,
@@ -34,8 +36,14 @@ def reproduce(
     constant: Constant = "paper",
     known_logging_policy: Annotated[
         bool,
-        typer.Option("--known-logging-policy", help="Also CRM that knows the logging policy and starts from it."),
+        typer.Option("--known-logging-policy", help="Also IPS and CRM that know its exposure, start from it, or both."),
     ] = False,
+    logging_temperature: Annotated[
+        float, typer.Option(min=0.0, help="The logging policy's scores are divided by this: above 1, it explores more.")
+    ] = 1.0,
+    logging_policies: Annotated[
+        Literal["one", "each"], typer.Option(help="One logging policy for all runs, or one for each.")
+    ] = "one",
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core.")] = 0,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs at N = {QUICK_INTERACTIONS}, at most 10 epochs.")
@@ -54,11 +62,12 @@ def reproduce(
     from saferank.lab.paper_methods import PAPER_METHODS
     from saferank.lab.reproduce import Plan, parse_interactions
     from saferank.lab.reproduce import reproduce as run
+    from saferank.lab.results import TOLD_METHODS
     from saferank.report.publish import publish
 
     chosen = PAPER_METHODS if methods == "all" else tuple(parse_names(methods))
     if known_logging_policy:
-        chosen = tuple(dict.fromkeys([*chosen, "exposure-crm-known"]))
+        chosen = tuple(dict.fromkeys([*chosen, *TOLD_METHODS]))
     plan = Plan(
         dataset=data,
         methods=chosen,
@@ -68,6 +77,8 @@ def reproduce(
         ablation=ablation,
         scorer=scorer,
         constant=constant,
+        logging_temperature=logging_temperature,
+        one_logging_policy=logging_policies == "one",
         training={"epochs": 10} if quick else {},
     )
     check_output_folder(out)

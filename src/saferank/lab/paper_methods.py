@@ -61,14 +61,17 @@ def learn_in_world(
     seed: int,
     risk: Risk = PAPER_RISK,
     known: bool = False,
+    start: bool | None = None,
     scorer: str = "mlp",
     training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
 ) -> torch.nn.Module:
     """Learn from the logs, and return the scorer. `logging` and `skyline` need no log.
 
-    `known`: whether exposure-based methods are given the logging policy: its exact exposure, and as their start. Trees
-    begin with a model of it otherwise, as in `fit`; other scorers with random weights, as in the paper.
+    `known`: whether exposure-based methods are given the exact exposure of the logging policy. `start`: whether
+    learning begins with it, and may end with it; as `known` unless given. Trees begin with a model of it otherwise, as
+    in `fit`; other scorers with random weights, as in the paper.
     """
+    start = known if start is None else start
     if method == "logging":
         return world.logging_scorer
     features, training = world.train.features.shape[1], replace(training, seed=seed)
@@ -82,10 +85,10 @@ def learn_in_world(
     train, validation = logged_parts(world, logs, risk, known=known)
     if scorer == "gbdt":
         known_start = Trees.on(world.logging_scorer, features)
-        learned = known_start if known else logging_model("gbdt", train, validation, seed=seed)
-    elif known:
+        learned = known_start if start else logging_model("gbdt", train, validation, seed=seed)
+    elif start:
         learned.load_state_dict(world.logging_scorer.state_dict())
-    learn(learned, method_named(method), train, validation, training=training, keep_start=known)
+    learn(learned, method_named(method), train, validation, training=training, keep_start=start)
     return learned
 
 

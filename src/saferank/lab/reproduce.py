@@ -32,7 +32,7 @@ from saferank.lab.paper_methods import (
     learn_in_world,
     simulate_logs,
 )
-from saferank.lab.results import LOGGING_KNOWN
+from saferank.lab.results import TOLD_METHODS, method_and_told
 from saferank.lab.shared_arrays import load_prepared, save_prepared
 from saferank.lab.world import make_world, prepare
 from saferank.learning.methods import METHODS
@@ -83,12 +83,16 @@ class Plan:
     constant: Constant = PAPER_RISK.constant
     fraction: float = 0.03
     """Share of the training queries whose labels the logging policy is trained on."""
+    logging_temperature: float = 1.0
+    """What the logging policy's scores are divided by: above 1, it explores more."""
+    one_logging_policy: bool = True
+    """Whether all runs have the same one; otherwise its own spread adds to that of the methods."""
     training: dict[str, Any] = field(default_factory=dict)
     """Changes to the defaults of TrainingSettings."""
 
     def __post_init__(self) -> None:
         for what, given, choice in (
-            ("method", self.methods, (*ALL_METHODS, LOGGING_KNOWN)),
+            ("method", self.methods, (*ALL_METHODS, *TOLD_METHODS)),
             ("scorer", (self.scorer,), SCORERS),
             ("constant", (self.constant,), get_args(Constant)),
         ):
@@ -114,9 +118,9 @@ class Plan:
                 found[Job(method, 0, None, run)] = None
             for interactions in self.interactions:
                 for method in [m for m in self.methods if m not in WITHOUT_CLICKS]:
-                    has_risk = METHODS[method.removesuffix("-known")].has_risk
+                    has_risk = METHODS[method_and_told(method)[0]].has_risk
                     deltas = [self.delta] if has_risk else [None]
-                    if self.ablation and has_risk and method != LOGGING_KNOWN:
+                    if self.ablation and has_risk and method in METHODS:
                         deltas = list(dict.fromkeys([*deltas, *ABLATION]))
                     found |= {Job(method, interactions, delta, run): None for delta in deltas}
         return list(found)
@@ -240,27 +244,32 @@ def _dataset() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _world(run: int) -> Any:
+def _world(policy: int) -> Any:
     plan: Plan = _worker["plan"]
-    return make_world(_dataset(), seed=run, scorer=plan.scorer, fraction=plan.fraction)
+    return make_world(
+        _dataset(), seed=policy, scorer=plan.scorer, fraction=plan.fraction, temperature=plan.logging_temperature
+    )
 
 
 @lru_cache(maxsize=1)
-def _logs(run: int, interactions: int) -> Any:
-    return simulate_logs(_world(run), interactions, run)
+def _logs(policy: int, run: int, interactions: int) -> Any:
+    return simulate_logs(_world(policy), interactions, run)
 
 
 def _work(job: Job) -> dict[str, Any]:
     plan: Plan = _worker["plan"]
     started = time.perf_counter()
-    world = _world(job.run)
+    policy = 0 if plan.one_logging_policy else job.run
+    world = _world(policy)
+    method, told = method_and_told(job.method)
     scorer = learn_in_world(
-        job.method.removesuffix("-known"),
+        method,
         world,
-        _logs(job.run, job.interactions) if job.interactions else None,
+        _logs(policy, job.run, job.interactions) if job.interactions else None,
         seed=job.run,
         risk=Risk(job.delta or plan.delta, plan.constant),
-        known=job.method == LOGGING_KNOWN,
+        known=told.exposure,
+        start=told.start,
         scorer=plan.scorer,
         training=TrainingSettings(**plan.training),
     )

@@ -26,11 +26,35 @@ RunCurve: TypeAlias = dict[int, Runs]
 """The same with the runs' numbers: methods are compared run by run, see `aligned`."""
 
 LOGGING_KNOWN = "exposure-crm-known"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a method is told about the logging policy."""
+
+    label: str = ""
+    exposure: bool = False
+    """Its exact exposure, in place of the counted one."""
+    start: bool = False
+    """Its weights: learning begins with them, and may end with them."""
+
+
+TOLD = {
+    "-known": Told(", logging policy known", exposure=True, start=True),
+    "-known-exposure": Told(", exposure known", exposure=True),
+    "-known-start": Told(", start known", start=True),
+}
+"""Suffix of a method's name -> what it is told."""
+TOLD_METHODS = tuple(f"{method}{suffix}" for method in ("exposure-ips", "exposure-crm") for suffix in TOLD)
 LABELS = {
     "logging": "Logging",
     "skyline": "Skyline",
     **{method.name: method.label for method in METHODS.values()},
-    LOGGING_KNOWN: "Exposure CRM, logging policy known",
+    **{
+        f"{method}{suffix}": f"{METHODS[method].label}{told.label}"
+        for method in ("exposure-ips", "exposure-crm")
+        for suffix, told in TOLD.items()
+    },
 }
 """The methods in the paper's order."""
 CONSTANT = ("logging", "skyline")
@@ -141,3 +165,9 @@ def scientific(n: float) -> tuple[str, str]:
     """Mantissa with two digits, without a trailing zero, and exponent."""
     mantissa, exponent = f"{n:.1e}".split("e")
     return mantissa.removesuffix(".0"), str(int(exponent))
+
+
+def method_and_told(name: str) -> tuple[str, Told]:
+    """Return the method behind a name in results, and what it is told about the logging policy."""
+    suffix = next((suffix for suffix in sorted(TOLD, key=len, reverse=True) if name.endswith(suffix)), "")
+    return name.removesuffix(suffix), TOLD.get(suffix, Told())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from saferank.engine.errors import UsageError
-from saferank.lab.results import CONSTANT, DELTA, LABELS, LOGGING_KNOWN, Results, nearest, plain_number
+from saferank.lab.results import CONSTANT, DELTA, LABELS, TOLD_METHODS, Results, nearest, plain_number
 from saferank.lab.significance import SIGNIFICANT, Summary, summarise, t_test
 
 PAPER_INTERACTIONS = (4e2, 4e7, 1e9)
@@ -115,5 +115,5 @@ def _cell(method: str, summaries: dict[str, Summary]) -> Cell | None:
     mark: Mark = ""
     if crm is not None and method != "exposure-crm" and not math.isnan(p := t_test(summary, crm)):
         mark = "same" if p >= SIGNIFICANT else "lower" if summary.mean < crm.mean else "higher"
-    best = max((s.mean for name, s in summaries.items() if name not in (*CONSTANT, LOGGING_KNOWN)), default=math.inf)
-    return Cell(summary, mark, best=method != LOGGING_KNOWN and f"{summary.mean:.3f}" == f"{best:.3f}")
+    best = max((s.mean for name, s in summaries.items() if name not in (*CONSTANT, *TOLD_METHODS)), default=math.inf)
+    return Cell(summary, mark, best=method not in TOLD_METHODS and f"{summary.mean:.3f}" == f"{best:.3f}")

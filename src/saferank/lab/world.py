@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from saferank.datasets.dataset import Dataset
 from saferank.engine.click_models.position_based import PositionBasedModel
+from saferank.engine.errors import UsageError
 from saferank.engine.objectives.skyline import skyline
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.boosting import boost
 from saferank.learning.settings import TrainingSettings
 from saferank.learning.training_loop import fit
-from saferank.policy.scorers import make_scorer, score
+from saferank.policy.scorers import make_scorer, scale_scores, score
 from saferank.policy.scorers.trees import Trees
 
 SPLITS = ("train", "validation", "test")
@@ -51,9 +52,12 @@ def make_world(
     seed: int,
     scorer: str = "mlp",
     fraction: float = 0.03,
+    temperature: float = 1.0,
     click_model: PositionBasedModel | None = None,
 ) -> World:
     """Train a logging policy on the labels of a fraction of the (prepared) training queries.
+
+    Its scores are divided by the temperature: above 1, it explores more.
 
     Early stopping looks at the same fraction of the validation queries. The current ranker of the experiments:
     trusted, but far from the best that the features allow.
@@ -66,6 +70,9 @@ def make_world(
     )
     logging_scorer = make_scorer(scorer, dataset.train.features.shape[1], seed=seed)
     train_on_labels(logging_scorer, train, validation, model, replace(LOGGING_TRAINING, seed=seed))
+    if temperature <= 0:
+        raise UsageError(f"a temperature is above 0; got {temperature:g}.")
+    scale_scores(logging_scorer, 1.0 / temperature)
     scores = {part: score(logging_scorer, getattr(dataset, part).features) for part in SPLITS}
     return World(dataset.train, dataset.validation, dataset.test, model, logging_scorer, scores)
 

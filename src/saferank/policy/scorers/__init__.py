@@ -30,6 +30,23 @@ def make_scorer(name: str, features: int, *, seed: int, **settings: Any) -> torc
         return kinds[name](features, **settings)
 
 
+def scale_scores(scorer: torch.nn.Module, factor: float) -> None:
+    """Multiply the scores that the scorer will give by a factor, in place: below 1, its policy explores more."""
+    import torch
+
+    from saferank.policy.scorers.trees import Trees
+
+    if isinstance(scorer, Trees):
+        scorer.grow(scorer.forest.times(factor))
+        if scorer.start is not None:
+            scale_scores(scorer.start, factor)
+        return
+    last = [layer for layer in scorer.modules() if isinstance(layer, torch.nn.Linear)][-1]
+    with torch.no_grad():
+        for parameter in last.parameters():
+            parameter.mul_(factor)
+
+
 def score(scorer: torch.nn.Module, features: NDArray[np.float32], *, block: int = 1 << 16) -> NDArray[np.float32]:
     """Return the scores of all documents, in blocks: features may be a memory map larger than memory."""
     import numpy as np
