@@ -97,6 +97,7 @@ def fit_policy(
     schema = FeatureSchema(names, log1p=settings.log1p, scaling=settings.scaling, missing=settings.missing, base=base)
     if start is not None:
         schema = start.schema
+    features_hash = content_hash(data)  # before they are prepared: raw features are not read again
     logs = [log.statistics(part, data) for part in USED_PARTS]
     train, validation = logged_parts(schema.prepare(data), logs[0], logs[1], examination, settings.risk, scores)
     if held_out := int((log.manifest.get("parts") or {}).get("certify", {}).get("interactions") or 0):
@@ -141,7 +142,7 @@ def fit_policy(
             "log": log.manifest,
             "features": {
                 "source": data.source,
-                "sha256": content_hash(data),
+                "sha256": features_hash,
                 "queries": data.queries,
                 "documents": data.documents,
             },
@@ -213,9 +214,10 @@ def logged_parts(
         if log.clicks.sum() == 0:
             raise DataError(f"part '{name}' of the log has no click on these documents; there is nothing to learn.")
     examination = np.asarray(examination, np.float64)
+    both = train.merge(validation) if logging_scores is None else None
     logging_exposure, flatter = (
-        estimated_logging_exposure(train.merge(validation), curve)
-        if logging_scores is None
+        estimated_logging_exposure(both, curve)
+        if both is not None
         else known_logging_exposure(logging_scores, train.offsets, curve)
         for curve in (examination, examination**FLATTER)
     )
