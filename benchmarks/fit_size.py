@@ -2,8 +2,9 @@
 
 A log and features are made for each size (random features, rankings by a noisy linear ranker, position-based clicks;
 100 documents and 20 interactions per query, 10 ranks), and a process of its own fits them. Printed are its peak memory
-as the operating system counts it, the peak of what cannot be reclaimed (`RssAnon`: mapped files are left out), and
-seconds. Ends with an error if either peak is above twice the features and a gigabyte. --large adds 1e7 pairs. Linux.
+as the operating system counts it, the peak of what it cannot reclaim (`RssAnon`: mapped files are left out), and
+seconds, on the clock and of CPU time. Ends with an error if what cannot be reclaimed is above twice the features and a
+gigabyte, for 136 features (with fewer, the counts of the log outweigh them). --large adds 1e7 pairs. Linux.
 """
 
 import argparse
@@ -24,7 +25,10 @@ from rich.table import Table
 
 DOCUMENTS, RANKS, INTERACTIONS = 100, 10, 20
 QUERIES_AT_A_TIME = 500
-SIZES, LARGE = [(100_000, 136), (1_000_000, 136), (2_250_000, 136)], [(10_000_000, 20), (10_000_000, 136)]
+FEATURES = 136
+"""As in MSLR-WEB30K."""
+SIZES = [(100_000, FEATURES), (1_000_000, FEATURES), (2_250_000, FEATURES)]
+LARGE = [(10_000_000, 20), (10_000_000, FEATURES)]
 FIXED = 1024
 """Megabytes for the libraries and whatever does not grow."""
 
@@ -36,6 +40,7 @@ class Peak:
     resident: float
     anonymous: float
     seconds: float
+    cpu_seconds: float
 
 
 def write_inputs(folder: Path, pairs: int, features: int) -> None:
@@ -90,7 +95,8 @@ def fit_peak(folder: Path, scorer: str) -> Peak:
             time.sleep(0.05)
     if status:
         raise SystemExit((folder / f"{scorer}.txt").read_text())
-    return Peak(usage.ru_maxrss / 1024, anonymous, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    return Peak(usage.ru_maxrss / 1024, anonymous, seconds, usage.ru_utime + usage.ru_stime)
 
 
 def _anonymous(process: int) -> float:
@@ -111,7 +117,8 @@ def main() -> int:
     sizes = SIZES + (LARGE if options.large else [])
     if options.sizes:
         sizes = [(int(pairs), int(features)) for pairs, _, features in (text.partition("x") for text in options.sizes)]
-    table = Table("pairs", "features", "scorer", "features MB", "peak MB", "not reclaimable MB", "limit MB", "seconds")
+    columns = "features MB", "peak MB", "not reclaimable MB", "limit MB", "seconds", "CPU seconds"
+    table = Table("pairs", "features", "scorer", *columns)
     good, console = True, Console()
     for pairs, features in sizes:
         kept = None if options.folder is None else options.folder / f"{pairs}x{features}"
@@ -123,8 +130,8 @@ def main() -> int:
             for scorer in options.scorers:
                 peak, size = fit_peak(folder, scorer), pairs * features * 4 / 2**20
                 limit = 2 * size + FIXED
-                good &= max(peak.resident, peak.anonymous) <= limit
-                numbers = (size, peak.resident, peak.anonymous, limit, peak.seconds)
+                good &= peak.anonymous <= limit or features < FEATURES
+                numbers = (size, peak.resident, peak.anonymous, limit, peak.seconds, peak.cpu_seconds)
                 row = f"{pairs:,}", str(features), scorer, *(f"{number:,.0f}" for number in numbers)
                 table.add_row(*row)
                 print("  ".join(row), file=sys.stderr, flush=True)

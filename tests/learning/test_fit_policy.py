@@ -33,7 +33,7 @@ from tests.learning.problem import EXAMINATION, parameters
 from tests.learning.small_log import DATA, LOG, LOGS, NAMES, PART, QUICK
 from tests.policy.made import write_features
 
-CRM = FitSettings(method="exposure-crm", scorer="linear", training=QUICK)
+CRM = FitSettings(method="exposure-crm", scorer="linear", training=QUICK, logging_policy="counted")
 EVER_SHOWN = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
 
 
@@ -105,7 +105,7 @@ def test_baselines_are_learned_after_the_method_and_change_nothing() -> None:
 
 def test_known_logging_scores_are_used() -> None:
     scores = PART.logging_scores.astype(np.float32)
-    known = fit_policy(LOG, DATA, EXAMINATION, CRM, logging_scores=scores)
+    known = fit_policy(LOG, DATA, EXAMINATION, replace(CRM, logging_policy="auto"), logging_scores=scores)
     _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
     assert known.comparison[0] == compare("current ranker", part.logging_exposure, part, EVER_SHOWN)
     assert known.policy.manifest["settings"]["logging_exposure"] == "known"

@@ -16,7 +16,7 @@ from saferank.cli.log_options import parse_columns, parse_names, read_log, reque
 from saferank.cli.screen import number_table
 from saferank.engine.errors import UsageError
 from saferank.learning.methods import FROM_COUNTS, METHODS
-from saferank.learning.settings import FitSettings
+from saferank.learning.settings import FitSettings, LoggingPolicy
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,6 +57,14 @@ def fit(
     examination: options.Examination = None,
     cutoff: options.Cutoff = None,
     logging_scores: options.LoggingScores = None,
+    logging_policy: Annotated[
+        LoggingPolicy,
+        typer.Option(
+            metavar="WAY",
+            help="How training knows what the current ranker shows: counted, modelled (counts, shrunk towards a model "
+            "of it), known (--logging-scores or --live), or auto: known, or what explains the log better.",
+        ),
+    ] = DEFAULTS.logging_policy,
     live: options.Live = None,
     earlier: options.Earlier = None,
     feature_columns: Annotated[
@@ -115,10 +123,12 @@ def fit(
     [cyan]saferank fit log.parquet --features features.parquet --out model[/cyan]
     """
     from saferank.features.load_features import load_features
+    from saferank.learning.logging_policy import check_logging_policy
     from saferank.policy.model_folder import check_model_folder
     from saferank.ranker import SafeRanker
 
     check_model_folder(out)
+    check_logging_policy(logging_policy, known=logging_scores is not None or live is not None)
     parse_columns(column)  # a mistake shows here, and not after the features were read
     ranker = SafeRanker(
         method=method,
@@ -128,6 +138,7 @@ def fit(
         examination=examination,
         cutoff=cutoff,
         logging_scores=logging_scores,
+        logging_policy=logging_policy,
         log1p=not no_log1p,
         scaling=scaling,
         missing=_missing(missing),

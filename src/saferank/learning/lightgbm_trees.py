@@ -41,6 +41,7 @@ def can_split(features: NDArray[np.float32]) -> bool:
 def built(table: lightgbm.Dataset, *features: NDArray[np.float32]) -> lightgbm.Dataset:
     """Return the table after LightGBM has read it: from then on it needs only its own bins, and not the features."""
     table.construct()
+    give_memory_back()
     for one in features:
         drop_pages(one)
     return table
