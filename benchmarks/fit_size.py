@@ -119,7 +119,7 @@ def main() -> int:
         sizes = [(int(pairs), int(features)) for pairs, _, features in (text.partition("x") for text in options.sizes)]
     columns = "features MB", "peak MB", "not reclaimable MB", "limit MB", "seconds", "CPU seconds"
     table = Table("pairs", "features", "scorer", *columns)
-    good, console = True, Console()
+    good, console = True, Console(width=120)
     for pairs, features in sizes:
         kept = None if options.folder is None else options.folder / f"{pairs}x{features}"
         folder = Path(tempfile.mkdtemp()) if kept is None else kept

@@ -19,11 +19,12 @@ from tests.learning.small_log import DATA, LOG, PART, QUICK
 
 
 def logged(part: Part, scores: Any, interactions: int, *, known: bool = False) -> tuple[LoggedPart, LoggedPart]:
-    logs = [
+    train, validation = (
         simulate(scores, part.data.offsets, part.relevance, EXAMINATION, size, np.random.default_rng([3, size]))
         for size in (interactions, interactions // 2)
-    ]
-    return logged_parts(part.data, *logs, EXAMINATION, logging_scores=scores.astype(np.float32) if known else None)
+    )
+    given = scores.astype(np.float32) if known else None
+    return logged_parts(part.data, train, validation, EXAMINATION, logging_scores=given)
 
 
 @pytest.fixture(scope="module")

@@ -222,13 +222,13 @@ def logged_parts(
         if log.clicks.sum() == 0:
             raise DataError(f"part '{name}' of the log has no click on these documents; there is nothing to learn.")
     examination = np.asarray(examination, np.float64)
-    both = train.merge(validation) if logging_scores is None else None
-    logging_exposure, flatter = (
-        estimated_logging_exposure(both, curve)
-        if both is not None
-        else known_logging_exposure(logging_scores, train.offsets, curve)
-        for curve in (examination, examination**FLATTER)
-    )
+    curves = examination, examination**FLATTER
+    if logging_scores is None:
+        both = train.merge(validation)
+        logging_exposure, flatter = (estimated_logging_exposure(both, curve) for curve in curves)
+    else:
+        scores, offsets = logging_scores, train.offsets
+        logging_exposure, flatter = (known_logging_exposure(scores, offsets, curve) for curve in curves)
     first, second = (
         LoggedPart(
             data,
