@@ -70,9 +70,9 @@ def climb(
     if not can_split(read):
         return FitResult(0, ())
     rows = first_features(sample.data.features, scorer.read)
-    parameters = PARAMETERS | {"objective": "none", "seed": seed} | threads_for(*read.shape)
-    table = built(lightgbm.Dataset(rows, np.zeros(sample.data.documents), params=parameters), sample.data.features)
-    booster = lightgbm.Booster(parameters, table)
+    # without the seed, as ever: it would draw other rows of a large table for the bins
+    table = built(lightgbm.Dataset(rows, np.zeros(sample.data.documents), params=PARAMETERS), sample.data.features)
+    booster = lightgbm.Booster(PARAMETERS | {"objective": "none", "seed": seed} | threads_for(*read.shape), table)
     with suppress(_Enough):
         while not booster.update(fobj=newton):
             pass
