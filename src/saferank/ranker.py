@@ -20,7 +20,7 @@ from saferank.features.load_features import load_features, with_ids
 from saferank.features.table import column_names, read_table
 from saferank.learning.compare_policies import ComparedPolicy
 from saferank.learning.fit_policy import Step, fit_policy
-from saferank.learning.settings import FitSettings, TrainingSettings
+from saferank.learning.settings import FitSettings, LoggingPolicy, TrainingSettings
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
@@ -50,6 +50,8 @@ class SafeRanker:
         cutoff: number of ranks of the log to learn from.
         logging_scores: feature with the scores of the Plackett-Luce policy that made the log. It is then not a feature,
             but trees correct it, so it is needed when the policy is served.
+        logging_policy: how training knows what the current ranker shows: `counted` in the log, `modelled` (counts
+            shrunk towards a model of it), `known` (its scores), or `auto`. A verdict counts, or knows.
         log1p: whether a feature x is replaced by sign(x) log(1 + |x|) before scaling.
         scaling: `per-query` scales each feature to [0, 1] among the documents of a query; `none` does not.
         missing: the number to use for missing values, or `error`.
@@ -77,6 +79,7 @@ class SafeRanker:
         examination: str | ArrayLike | None = None,
         cutoff: int | None = None,
         logging_scores: str | None = None,
+        logging_policy: LoggingPolicy = DEFAULTS.logging_policy,
         log1p: bool = DEFAULTS.log1p,
         scaling: Literal["per-query", "none"] = DEFAULTS.scaling,
         missing: float | Literal["error"] = DEFAULTS.missing,
@@ -103,6 +106,7 @@ class SafeRanker:
             missing=missing,
             baselines=baselines,
             without_features=without_features,
+            logging_policy=logging_policy,
             training=replace(training, **given),
         )
         if isinstance(examination, str):

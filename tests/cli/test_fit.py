@@ -274,3 +274,15 @@ def test_where_training_stands() -> None:
     rows = cells(console.export_text())
     assert rows["exposure-crm"] == ["7", "0.5000", "0.1000", "0.4000", "0.3500 (+0.0500)"]
     assert rows["naive"] == ["2", "", "", "", ""]
+
+
+def test_what_training_takes_the_current_ranker_to_show_is_recorded(here: Path, call: Call) -> None:
+    assert call(*GIVEN, "--logging-policy", "modelled", "--ignore", "production").exit_code == 0
+    assert Policy.load(here / "model").manifest["settings"]["logging_exposure"] == "modelled"
+
+
+def test_a_current_ranker_that_is_to_be_known_needs_scores(here: Path, call: Call) -> None:
+    ran = call(*GIVEN, "--logging-policy", "known")
+    assert ran.exit_code == 2
+    assert "--logging-scores" in ran.err
+    assert not (here / "model").exists()

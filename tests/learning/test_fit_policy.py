@@ -14,7 +14,10 @@ from saferank.engine.objectives.risk import Risk
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
+from saferank.features.load_features import load_features
 from saferank.features.schema import FeatureSchema
+from saferank.files import large_table
+from saferank.files.large_table import is_mapped
 from saferank.learning.compare_policies import compare
 from saferank.learning.fit_policy import Step, fit_policy, logged_parts
 from saferank.learning.learn import learn
@@ -28,8 +31,9 @@ from saferank.policy.scorers.trees import Trees
 from tests.learning.aggregated import aggregated_log
 from tests.learning.problem import EXAMINATION, parameters
 from tests.learning.small_log import DATA, LOG, LOGS, NAMES, PART, QUICK
+from tests.policy.made import write_features
 
-CRM = FitSettings(method="exposure-crm", scorer="linear", training=QUICK)
+CRM = FitSettings(method="exposure-crm", scorer="linear", training=QUICK, logging_policy="counted")
 EVER_SHOWN = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
 
 
@@ -101,7 +105,7 @@ def test_baselines_are_learned_after_the_method_and_change_nothing() -> None:
 
 def test_known_logging_scores_are_used() -> None:
     scores = PART.logging_scores.astype(np.float32)
-    known = fit_policy(LOG, DATA, EXAMINATION, CRM, logging_scores=scores)
+    known = fit_policy(LOG, DATA, EXAMINATION, replace(CRM, logging_policy="auto"), logging_scores=scores)
     _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
     assert known.comparison[0] == compare("current ranker", part.logging_exposure, part, EVER_SHOWN)
     assert known.policy.manifest["settings"]["logging_exposure"] == "known"
@@ -242,3 +246,19 @@ def test_weights_that_are_not_finite_are_no_policy(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("saferank.learning.fit_policy.learn", lost)
     with pytest.raises(UsageError, match="exposure-crm went out of bounds in training; choose a lower learning rate"):
         fit_policy(LOG, DATA, EXAMINATION, CRM)
+
+
+@pytest.mark.parametrize("scorer", ["gbdt", "linear"])
+def test_features_in_a_mapped_file_give_the_same_policy(
+    scorer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_features(tmp_path / "features.parquet", DATA, production=PART.logging_scores)
+    settings = FitSettings(scorer=scorer, training=QUICK)
+    policies = []
+    for mapped_from in (1 << 28, 1):
+        monkeypatch.setattr(large_table, "MAPPED_FROM", mapped_from)
+        data = load_features(tmp_path / "features.parquet")
+        assert is_mapped(data.features) == (mapped_from == 1)
+        policies.append(fit_policy(LOG, data, EXAMINATION, settings, logging_scores="production").policy)
+    assert parameters(policies[0].scorer) == parameters(policies[1].scorer)
+    assert policies[0].manifest == policies[1].manifest

@@ -15,7 +15,7 @@ from saferank.cli.log_options import parse_columns, parse_names, read_log, reque
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
 from saferank.learning.methods import FROM_COUNTS, METHODS
-from saferank.learning.settings import FitSettings
+from saferank.learning.settings import FitSettings, LoggingPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +55,14 @@ def fit(
     examination: options.Examination = None,
     cutoff: options.Cutoff = None,
     logging_scores: options.LoggingScores = None,
+    logging_policy: Annotated[
+        LoggingPolicy,
+        typer.Option(
+            metavar="WAY",
+            help="How training knows what the current ranker shows: counted, modelled (counts, shrunk towards a model "
+            "of it), known (--logging-scores or --live), or auto: known, else counted.",
+        ),
+    ] = DEFAULTS.logging_policy,
     live: options.Live = None,
     earlier: options.Earlier = None,
     feature_columns: Annotated[
@@ -104,15 +112,18 @@ def fit(
     from saferank.features.load_features import load_features
     from saferank.features.reader import text_columns
     from saferank.features.schema import listed
+    from saferank.learning.logging_policy import check_logging_policy
     from saferank.policy.model_folder import check_model_folder
     from saferank.ranker import SafeRanker
 
     check_model_folder(out)
+    check_logging_policy(logging_policy, known=logging_scores is not None or live is not None)
     parse_columns(column)  # a mistake shows here, and not after the features were read
     ranker = SafeRanker(
         method=method, delta=delta, constant=constant, scorer=scorer, examination=examination, cutoff=cutoff,
-        logging_scores=logging_scores, log1p=not no_log1p, scaling=scaling, missing=_missing(missing),
-        without_features=on_bad_rows, baselines=compare, epochs=epochs, learning_rate=learning_rate, seed=seed,
+        logging_scores=logging_scores, logging_policy=logging_policy, log1p=not no_log1p, scaling=scaling,
+        missing=_missing(missing), without_features=on_bad_rows, baselines=compare, epochs=epochs,
+        learning_rate=learning_rate, seed=seed,
     )  # fmt: skip
     errors, replaced = Console(stderr=True), out.exists()
     names = None if feature_columns is None else parse_names(feature_columns)

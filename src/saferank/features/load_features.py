@@ -14,6 +14,7 @@ from saferank.engine.ragged import place_in_query
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.reader import Missing, read_features
 from saferank.features.schema import listed, value_error
+from saferank.files.large_table import taken
 
 
 def load_features(
@@ -47,7 +48,7 @@ def load_features(
 def chosen_columns(data: RankingData, names: Sequence[str]) -> RankingData:
     """Return the data with only these features, in this order."""
     found = _known_columns(data, names)
-    chosen = data.features[:, [found.index(name) for name in names]]
+    chosen = taken(data.features, columns=[found.index(name) for name in names])
     return replace(data, features=chosen, feature_names=tuple(names), check_finite=False)  # NaN may be let in
 
 

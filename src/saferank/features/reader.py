@@ -1,4 +1,4 @@
-"""Query-document pairs from Parquet and CSV files, batch by batch: features all at once, candidates as a stream."""
+"""Query-document pairs from Parquet and CSV files, batch by batch: features as one table, candidates as a stream."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
@@ -17,6 +17,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.columns import ids, is_numeric, numbers
+from saferank.files.large_table import TableWriter, taken
 from saferank.files.table_files import table_files
 
 Missing = Literal["error", "nan"]
@@ -44,12 +45,16 @@ def read_features(
         raise UsageError(f"missing='{missing}' is unknown; choose {' or '.join(get_args(Missing))}.")
     names, files = None if columns is None else tuple(columns), table_files(path, (".parquet",))
     reader = _PairTables(files, query, document, names, numeric=names or (), missing=missing == "nan")
-    tables = list(reader)
+    pairs, features = [], None
+    for table in reader:
+        pairs.append(table.select([0, 1]))
+        features = features or TableWriter(table.num_columns - 2)
+        features.append(_matrix(table))
     if not reader.names:
         raise DataError("has no column of numbers to use as a feature.", file=reader.files[0])
-    if not tables:
+    if features is None:
         raise DataError("has no row; there is nothing to read.", file=path)
-    return reader.grouped(pa.concat_tables(tables), str(path))
+    return reader.grouped(pa.concat_tables(pairs), features.finish(), str(path))
 
 
 def candidate_files(path: str | Path) -> list[Path]:
@@ -84,7 +89,7 @@ def read_candidates(
                 message = f"query {query_id} appears again after other queries; keep the rows of a query together."
                 raise reader.error(message, passed + start)
             seen.add(query_id)
-        data = reader.grouped(table, str(path), passed)
+        data = reader.grouped(table, _matrix(table), str(path), passed)
         passed += len(table)
         return data
 
@@ -143,7 +148,7 @@ class _PairTables:
         place = bisect_right(self.starts, row) - 1
         return DataError(message, file=self.files[place], row=row - self.starts[place])
 
-    def grouped(self, table: pa.Table, source: str, first_row: int = 0) -> RankingData:
+    def grouped(self, table: pa.Table, features: NDArray[np.float32], source: str, first_row: int = 0) -> RankingData:
         """Return these rows with those of a query together, in the order in which queries and rows first appear."""
         (query, query_ids), (document, document_ids) = _numbered(table.column(0)), _numbered(table.column(1))
         pairs = query * len(document_ids) + document
@@ -153,11 +158,9 @@ class _PairTables:
             row = int(again.min())
             pair = f"document {document_ids[document[row]]} of query {query_ids[query[row]]}"
             raise self.error(f"{pair} is in an earlier row already; keep one row per document.", first_row + row)
-        features = np.empty((len(order), table.num_columns - 2), np.float32)
-        for place in range(features.shape[1]):
-            features[:, place] = table.column(place + 2).to_numpy()[order]
+        grouped_already = bool((query[1:] >= query[:-1]).all())
         return RankingData(
-            features=features,
+            features=features if grouped_already else taken(features, rows=order),
             offsets=offsets_of(np.bincount(query)),
             query_ids=query_ids,
             document_ids=document_ids[document[order]],
@@ -215,6 +218,14 @@ def text_columns(path: str | Path) -> list[str]:
     except (DataError, pa.ArrowInvalid):
         return []
     return [one.name for one in schema if one.name not in ("query_id", "document_id") and not is_numeric(one.type)]
+
+
+def _matrix(table: pa.Table) -> NDArray[np.float32]:
+    """Return the numbers of a table that begins with two columns of ids, one row per pair."""
+    out = np.empty((len(table), table.num_columns - 2), np.float32)
+    for place in range(out.shape[1]):
+        out[:, place] = table.column(place + 2).to_numpy()
+    return out
 
 
 def _numbered(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.str_]]:

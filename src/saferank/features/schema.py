@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.types.ranking_data import RankingData
+from saferank.engine.types.ranking_data import RankingData, scale_per_query, signed_log1p
 from saferank.features.columns import FILL
 from saferank.files.json_format import checked_json
+from saferank.files.large_table import drop_pages, new_table
 
 Scaling = Literal["per-query", "none"]
 Missing = float | Literal["error"]
 BLOCK = 1 << 16
-"""Rows checked at a time: features may be a memory map larger than memory."""
+"""Rows prepared at a time: features may be a memory map larger than memory."""
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,18 @@ class FeatureSchema:
         `ignore`: a column that was renamed, or that leaked in, should not go unnoticed. Nameless features must be as
         many as the schema has, in its order.
         """
-        chosen = data.features[:, self._columns(data, ignore)]
-        filled = self._filled(data, chosen)
-        features = filled if self.base is None else filled[:, :-1]
-        prepared = replace(data, features=features, feature_names=self.names)
-        if self.log1p:
-            prepared = prepared.log1p()
-        if self.scaling == "per-query":
-            prepared = prepared.scaled_per_query(in_place=self.log1p)
-        if self.base is None:
-            return prepared
-        return replace(
-            prepared, features=np.column_stack([prepared.features, filled[:, -1]]), feature_names=self.columns
-        )
+        columns = self._columns(data, ignore)
+        out = new_table(data.documents, len(self.columns))
+        for offsets in _query_blocks(data.offsets):
+            rows = slice(offsets[0], offsets[-1])
+            out[rows] = self._filled(data, data.features[rows][:, columns], int(offsets[0]))
+            block = out[rows, : len(self.names)]
+            if self.log1p:
+                signed_log1p(block, out=block)
+            if self.scaling == "per-query":
+                scale_per_query(block, offsets - offsets[0], out=block)
+        drop_pages(data.features)
+        return replace(data, features=out, feature_names=self.columns)
 
     def _columns(self, data: RankingData, ignore: Collection[str]) -> slice | list[int]:
         found, width = data.feature_names, data.features.shape[1]
@@ -95,27 +95,20 @@ class FeatureSchema:
                 raise DataError(message, file=data.source, column=name)
         return [found.index(name) for name in self.columns]
 
-    def _filled(self, data: RankingData, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        fill = None if self.missing == "error" else np.float32(self.missing)
-        out = features
-        for start in range(0, len(features), BLOCK):
-            block = features[start : start + BLOCK]
-            bad = ~np.isfinite(block)
-            if not bad.any():
-                continue
-            wrong = bad if fill is None else np.isinf(block)
-            if self.base is not None:
-                wrong[:, -1] = bad[:, -1]  # a score that is missing is not filled
-            if wrong.any():
-                row, column = (int(index) for index in np.argwhere(wrong)[0])
-                value = float(block[row, column])
-                remedy = "must be finite" if math.isinf(value) else FILL if column < len(self.names) else "fill it in"
-                message = f"got {value}; {remedy}."
-                raise value_error(data, start + row, self.columns[column], message)
-            if out is features:
-                out = features.copy()
-            out[start : start + BLOCK][bad] = fill
-        return out
+    def _filled(self, data: RankingData, block: NDArray[np.float32], first_row: int) -> NDArray[np.float32]:
+        """Return some rows of the data without missing values."""
+        bad = ~np.isfinite(block)
+        if not bad.any():
+            return block
+        wrong = bad if self.missing == "error" else np.isinf(block)
+        if self.base is not None:
+            wrong[:, -1] = bad[:, -1]  # a score that is missing is not filled
+        if wrong.any():
+            row, column = (int(index) for index in np.argwhere(wrong)[0])
+            value = float(block[row, column])
+            remedy = "must be finite" if math.isinf(value) else FILL if column < len(self.names) else "fill it in"
+            raise value_error(data, first_row + row, self.columns[column], f"got {value}; {remedy}.")
+        return np.where(bad, np.float32(self.missing), block)
 
     def as_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -128,6 +121,15 @@ class FeatureSchema:
         if not isinstance(values, dict) or not known - {"base"} <= set(values) <= known:
             raise ValueError("must have names, log1p, scaling, missing and base, and nothing else")
         return checked_json(cls, json.dumps(values))
+
+
+def _query_blocks(offsets: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield the offsets of blocks of whole queries, of about BLOCK rows each."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1, first + 1)
+        yield offsets[first : last + 1]
+        first = last
 
 
 def feature_names(data: RankingData) -> tuple[str, ...]:

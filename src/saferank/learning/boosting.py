@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from saferank.engine.forest import Forest
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.types.ranking_data import RankingData
-from saferank.learning.lightgbm_trees import ALWAYS, can_split, forest_of, threads_for
+from saferank.learning.lightgbm_trees import (
+    ALWAYS,
+    built,
+    can_split,
+    first_features,
+    forest_of,
+    give_memory_back,
+    threads_for,
+)
 from saferank.learning.training_loop import Epoch, FitResult
 from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
@@ -68,12 +76,15 @@ def boost(
             progress(history[-1])
         return "value", found, True
 
-    table = lightgbm.Dataset(read, np.zeros(data.documents), params=PARAMETERS)
-    held_out = table.create_valid(validation[0].features[:, : scorer.read], np.zeros(validation[0].documents))
+    tables = [first_features(part.features, scorer.read) for part in (data, validation[0])]
+    parameters = PARAMETERS | {"seed": seed} | threads_for(*read.shape)
+    table = built(lightgbm.Dataset(tables[0], np.zeros(data.documents), params=parameters))
+    held_out = table.create_valid(tables[1], np.zeros(validation[0].documents), params=parameters)
+    built(held_out, data.features, validation[0].features)
     at_start = value(np.zeros(validation[0].documents), held_out)[1]
     history.clear()
     booster = lightgbm.train(
-        PARAMETERS | {"objective": newton, "seed": seed} | threads_for(*read.shape),
+        parameters | {"objective": newton},
         table,
         most_trees,
         valid_sets=[held_out],
@@ -84,6 +95,8 @@ def boost(
     if not history or history[best - 1].validation <= at_start:
         best = 0
     added = forest_of(booster, best) if best else Forest.empty()
+    del booster, table, held_out
+    give_memory_back()
     scorer.grow(Forest.joined([scorer.forest, added]))
     return FitResult(best, tuple(history))
 

@@ -16,7 +16,7 @@ from saferank.learning.boosting import PARAMETERS as BOOSTING
 from saferank.learning.boosting import newton_step
 from saferank.learning.correction import Evidence
 from saferank.learning.foresight import Foreseen
-from saferank.learning.lightgbm_trees import can_split, forest_of, threads_for
+from saferank.learning.lightgbm_trees import built, can_split, first_features, forest_of, give_memory_back, threads_for
 from saferank.learning.training_loop import Epoch, FitResult
 from saferank.policy.scorers.trees import Trees
 
@@ -69,14 +69,19 @@ def climb(
     read = sample.data.features[:, : scorer.read]
     if not can_split(read):
         return FitResult(0, ())
-    table = lightgbm.Dataset(read, np.zeros(sample.data.documents), params=PARAMETERS)
+    rows = first_features(sample.data.features, scorer.read)
+    # without the seed, as ever: it would draw other rows of a large table for the bins
+    table = built(lightgbm.Dataset(rows, np.zeros(sample.data.documents), params=PARAMETERS), sample.data.features)
     booster = lightgbm.Booster(PARAMETERS | {"objective": "none", "seed": seed} | threads_for(*read.shape), table)
     with suppress(_Enough):
         while not booster.update(fobj=newton):
             pass
     likely = [trees for trees, foreseen in path.items() if foreseen.chance >= LEAST_CHANCE and foreseen.gain > 0]
     best = max(likely, key=lambda trees: path[trees].worth, default=0)
+    added = forest_of(booster, best) if best else Forest.empty()
+    del booster, table
+    give_memory_back()
     if not best:
         return FitResult(0, (), path=tuple(path.values()))
-    scorer.grow(Forest.joined([scorer.forest, forest_of(booster, best)]))
+    scorer.grow(Forest.joined([scorer.forest, added]))
     return FitResult(best, (), path=tuple(path.values()), chosen=path[best], saw_validation=True)

@@ -28,6 +28,7 @@ from saferank.features.schema import FeatureSchema, feature_names
 from saferank.files.json_format import finite
 from saferank.learning.compare_policies import ComparedPolicy, compare
 from saferank.learning.learn import learn
+from saferank.learning.logging_policy import check_logging_policy, training_exposure
 from saferank.learning.methods import FLATTER, FROM_COUNTS, LoggedPart, method_named
 from saferank.learning.relevance import Sample
 from saferank.learning.settings import FitSettings
@@ -85,6 +86,7 @@ def fit_policy(
     model of the logging policy. `earlier` logs, of whatever rankers, teach about relevance, with all their parts:
     nothing can be certified on them. `origin` goes into the manifest.
     """
+    check_logging_policy(settings.logging_policy, known=logging_scores is not None)
     check_earlier(log, earlier)
     left_out = _check_pairs(log, data, settings.without_features)
     left_out_earlier = [_check_pairs(one, data, settings.without_features, PARTS) for one in earlier]
@@ -97,6 +99,7 @@ def fit_policy(
     schema = FeatureSchema(names, log1p=settings.log1p, scaling=settings.scaling, missing=settings.missing, base=base)
     if start is not None:
         schema = start.schema
+    features_hash = content_hash(data)  # before they are prepared: raw features are not read again
     logs = [log.statistics(part, data) for part in USED_PARTS]
     train, validation = logged_parts(schema.prepare(data), logs[0], logs[1], examination, settings.risk, scores)
     if held_out := int((log.manifest.get("parts") or {}).get("certify", {}).get("interactions") or 0):
@@ -105,6 +108,11 @@ def fit_policy(
     ever_shown = logs[0].times_shown + logs[1].times_shown > 0
     click_rate = float(train.log.clicks.sum() / train.log.total_interactions)
     begin, start_kind = _start(settings, schema, train, validation, start)
+    shown = training_exposure(
+        settings.logging_policy, train, validation, begin if scores is None else None, kind=settings.scorer,
+        seed=settings.training.seed,
+    )  # fmt: skip
+    train, validation = (replace(part, training_exposure=shown.exposure) for part in (train, validation))
 
     def learned_by(method: str) -> tuple[torch.nn.Module, FitResult, ComparedPolicy]:
         scorer = deepcopy(begin)
@@ -121,8 +129,8 @@ def fit_policy(
         if not all(bool(torch.isfinite(tensor).all()) for tensor in scorer.state_dict().values()):
             raise UsageError(f"{method} went out of bounds in training; choose a lower learning rate.")
         scores = score(scorer, train.data.features) if result.held_out_scores is None else result.held_out_scores
-        shown = exposure(scores, data.offsets, validation.examination).astype(np.float64)
-        compared = compare(method, shown, validation, ever_shown)
+        exposed = exposure(scores, data.offsets, validation.examination).astype(np.float64)
+        compared = compare(method, exposed, validation, ever_shown)
         if result.saw_validation and result.chosen is not None:  # its improvement is foreseen, and not seen
             surplus = compared.estimate - (logging.estimate + result.chosen.improvement)
             estimate, bound = compared.estimate - surplus, compared.lower_bound - surplus
@@ -141,7 +149,7 @@ def fit_policy(
             "log": log.manifest,
             "features": {
                 "source": data.source,
-                "sha256": content_hash(data),
+                "sha256": features_hash,
                 "queries": data.queries,
                 "documents": data.documents,
             },
@@ -160,7 +168,8 @@ def fit_policy(
             "training": asdict(settings.training),
             "clip": training_clip(train.log.total_interactions),
             "floor": FLOOR,
-            "logging_exposure": "counted" if logging_scores is None else "known",
+            "logging_exposure": shown.kind,
+            "logging_policy": {"asked": settings.logging_policy} | shown.as_json(),
             "start": start_kind,
         },
         "training": {
@@ -213,12 +222,13 @@ def logged_parts(
         if log.clicks.sum() == 0:
             raise DataError(f"part '{name}' of the log has no click on these documents; there is nothing to learn.")
     examination = np.asarray(examination, np.float64)
-    logging_exposure, flatter = (
-        estimated_logging_exposure(train.merge(validation), curve)
-        if logging_scores is None
-        else known_logging_exposure(logging_scores, train.offsets, curve)
-        for curve in (examination, examination**FLATTER)
-    )
+    curves = examination, examination**FLATTER
+    if logging_scores is None:
+        both = train.merge(validation)
+        logging_exposure, flatter = (estimated_logging_exposure(both, curve) for curve in curves)
+    else:
+        scores, offsets = logging_scores, train.offsets
+        logging_exposure, flatter = (known_logging_exposure(scores, offsets, curve) for curve in curves)
     first, second = (
         LoggedPart(
             data,

@@ -51,7 +51,8 @@ def learn(
         return choose(scorer, evidence, train, validation, seed=training.seed, progress=progress)
     if method.needs_relevance:
         train, validation = with_relevance(train, validation, earlier=earlier, seed=training.seed)
-    objective, judge = method.objective(clipped(train)), (validation.data, method.objective(validation))
+    objective = method.objective(clipped(for_training(train)))
+    judge = validation.data, method.objective(for_training(validation))
     if isinstance(scorer, Trees):
         return boost(scorer, train.data, objective, validation=judge, seed=training.seed, progress=progress)
     return fit(
@@ -96,9 +97,9 @@ def choose(
         return kept
     bound = METHODS["gain-bound"].objective
     assert bound is not None
+    objective, judge = bound(clipped(for_training(train))), bound(for_training(validation))
     other = boost(
-        begin, train.data, bound(clipped(train)), validation=(validation.data, bound(validation)), seed=seed,
-        progress=progress,
+        begin, train.data, objective, validation=(validation.data, judge), seed=seed, progress=progress
     )  # fmt: skip
     foreseen = evidence.foresight.of("gain-bound", score(begin, train.data.features))
     path = (*kept.path, foreseen)
@@ -114,6 +115,11 @@ def queries_come_again(train: LoggedPart, validation: LoggedPart) -> bool:
         return False
     again = int(validation.log.interactions[train.log.interactions > 0].sum())
     return 2 * again > validation.log.total_interactions
+
+
+def for_training(part: LoggedPart) -> LoggedPart:
+    """Return the part with the logging exposure that objectives are made from."""
+    return part if part.training_exposure is None else replace(part, logging_exposure=part.training_exposure)
 
 
 def clipped(part: LoggedPart) -> LoggedPart:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.forest import Forest
 from saferank.engine.ragged import thread_count
+from saferank.files.large_table import drop_pages
 
 if TYPE_CHECKING:
     import lightgbm
@@ -33,6 +36,26 @@ def can_split(features: NDArray[np.float32]) -> bool:
     """Whether any feature has two values. LightGBM stops with an error if none has."""
     blocks = range(0, len(features), BLOCK)
     return any(bool((features[first : first + BLOCK] != features[0]).any()) for first in blocks)
+
+
+def built(table: lightgbm.Dataset, *features: NDArray[np.float32]) -> lightgbm.Dataset:
+    """Return the table after LightGBM has read it: from then on it needs only its own bins, and not the features."""
+    table.construct()
+    give_memory_back()
+    for one in features:
+        drop_pages(one)
+    return table
+
+
+def give_memory_back() -> None:
+    """Return to the operating system what LightGBM has freed: the C library would keep most of it."""
+    if sys.platform.startswith("linux") and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+
+
+def first_features(features: NDArray[np.float32], read: int) -> NDArray[np.float32] | lightgbm.Sequence:
+    """Return the first features of all rows, for LightGBM to read: of a slice it would make a copy."""
+    return features if read == features.shape[1] else rows_of(features, np.arange(len(features)), read)
 
 
 def rows_of(features: NDArray[np.float32], rows: NDArray[np.int64], read: int) -> lightgbm.Sequence:

@@ -44,12 +44,14 @@ class LoggedPart:
     log: LogStatistics
     examination: NDArray[np.float64]
     logging_exposure: NDArray[np.float64]
-    """rho_0 of each document, known or estimated."""
+    """rho_0 of each document, known or counted, as the verdict will have it."""
     clip: float = 0.0
     """Propensities below it are raised to it."""
     risk: Risk = field(default_factory=Risk)
     flatter_exposure: NDArray[np.float64] | None = None
     """rho_0 if users examine low ranks more than `examination` says, to the power FLATTER; None to believe it."""
+    training_exposure: NDArray[np.float64] | None = None
+    """rho_0 in the objectives of training, if that is another one: see `learning/logging_policy.py`."""
     known: bool = False
     """Whether the logging exposure is that of a policy with known scores."""
     verdict_interactions: int | None = None
@@ -66,6 +68,7 @@ class LoggedPart:
             log=self.log.subset(queries),
             logging_exposure=self.logging_exposure[rows],
             flatter_exposure=None if self.flatter_exposure is None else self.flatter_exposure[rows],
+            training_exposure=None if self.training_exposure is None else self.training_exposure[rows],
             relevance=None,
         )
 

@@ -15,7 +15,8 @@ from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.ragged import query_sums
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
-from saferank.learning.lightgbm_trees import ALWAYS, can_split, forest_of, rows_of, threads_for
+from saferank.files.large_table import row_blocks
+from saferank.learning.lightgbm_trees import ALWAYS, built, can_split, forest_of, give_memory_back, rows_of, threads_for
 
 FOLDS = 5
 MOST_TREES = 2000
@@ -59,8 +60,10 @@ class RelevanceModel:
         """Return R-hat of each document of a sample, fitted without the clicks on its query."""
         out = np.empty(data.documents)
         for fold, forest in enumerate(self.forests):
-            rows = np.flatnonzero(self.folds[sample] == fold)
-            out[rows] = forest.scores(data.features[rows])
+            held_out = np.flatnonzero(self.folds[sample] == fold)
+            for block in row_blocks(len(held_out)):
+                rows = held_out[block]
+                out[rows] = forest.scores(data.features[rows])
         return out
 
 
@@ -89,13 +92,14 @@ def fit_relevance(
     read = samples[0].data.features.shape[1] if features is None else features
     if not any(can_split(sample.data.features[:, :read]) for sample in samples):
         return RelevanceModel((Forest.empty(),) * FOLDS, folds)
-    table = lightgbm.Dataset(
+    parameters = PARAMETERS | {"seed": seed} | threads_for(len(fold), read)
+    bins = lightgbm.Dataset(
         [rows_of(sample.data.features, kept, read) for sample, kept in zip(samples, rows, strict=True) if len(kept)],
         np.concatenate([one.relevance[kept] for one, kept in zip(evidence, rows, strict=True)]),
         weight=np.concatenate([one.weight[kept] for one, kept in zip(evidence, rows, strict=True)]),
-        params=PARAMETERS,
+        params=parameters,
     )
-    parameters = PARAMETERS | {"seed": seed} | threads_for(len(fold), read)
+    table = built(bins, *(sample.data.features for sample in samples))
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)
     tell = [] if progress is None else [lambda step: progress(step.iteration + 1)]
     found = lightgbm.cv(
@@ -108,6 +112,8 @@ def fit_relevance(
     )
     boosters: Any = found["cvbooster"]
     forests = tuple(forest_of(booster, boosters.best_iteration) for booster in boosters.boosters)
+    del found, boosters, table, bins
+    give_memory_back()
     return RelevanceModel(forests, folds)
 
 

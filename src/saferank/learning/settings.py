@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.risk import Constant, Risk
 from saferank.learning.methods import FROM_COUNTS, method_named
 
+LoggingPolicy = Literal["auto", "counted", "modelled", "known"]
 FASTEST = 10
 """Learning rate beyond which weights leave what float32 holds."""
 
@@ -45,6 +46,8 @@ class FitSettings:
     """Whether the other methods are learned too, for comparison."""
     without_features: Literal["error", "drop"] = "error"
     """What becomes of shown documents without features."""
+    logging_policy: LoggingPolicy = "auto"
+    """How the objectives know what the logging policy shows; see `learning/logging_policy.py`."""
     training: TrainingSettings = TrainingSettings(epochs=200, patience=10, learning_rate=2e-3)
     """Of the scorers mlp and linear: until it has converged."""
 
@@ -52,6 +55,9 @@ class FitSettings:
         method_named(self.method, FROM_COUNTS)
         if self.method == "auto" and self.scorer != "gbdt":
             object.__setattr__(self, "method", "gain-bound")
+        if self.logging_policy not in get_args(LoggingPolicy):
+            choice = ", ".join(get_args(LoggingPolicy))
+            raise UsageError(f"logging policy '{self.logging_policy}' is unknown; choose from: {choice}.")
         if not 0 < self.training.learning_rate <= FASTEST:
             raise UsageError(f"learning rate {self.training.learning_rate:g}: must be above 0, and at most {FASTEST}.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from saferank.engine.objectives.imitation import Imitation, imitation
 from saferank.learning.boosting import boost
@@ -27,7 +28,7 @@ def logging_model(kind: str, train: LoggedPart, validation: LoggedPart, *, seed:
     `gbdt` is a linear model, which a hundred rankings determine, and trees on top where they explain more.
     """
     rng = np.random.default_rng([seed, 5])
-    parts = [_some_queries(part, rng) for part in (train, validation)]
+    parts = [part.of(some_queries(part, rng)) for part in (train, validation)]
     (data, objective), judge = [(part.data, _objective(part)) for part in parts]
     features = data.features.shape[1]
     simple = make_scorer("linear" if kind == "gbdt" else kind, features, seed=seed)
@@ -45,8 +46,10 @@ def _objective(part: LoggedPart) -> Imitation:
     return imitation(part.log, part.examination, logging_exposure=known)
 
 
-def _some_queries(part: LoggedPart, rng: np.random.Generator) -> LoggedPart:
+def some_queries(part: LoggedPart, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return queries that the part has interactions of, in order: all, or some if there are many."""
     issued = rng.permutation(np.flatnonzero(part.log.interactions))[:MOST_QUERIES]
     few_enough = np.cumsum(np.diff(part.data.offsets)[issued]) <= MOST_DOCUMENTS
     few_enough[:1] = True
-    return part.of(np.sort(issued[few_enough]))
+    chosen: NDArray[np.int64] = np.sort(issued[few_enough])
+    return chosen

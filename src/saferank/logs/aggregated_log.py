@@ -20,6 +20,7 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.files.atomic_write import whole_folder
 from saferank.files.json_format import FileFormat
+from saferank.files.large_table import new_table
 
 FORMAT = FileFormat("saferank-statistics", 2, "aggregate", "aggregate the log again")
 PARTS = ("train", "validation", "certify")
@@ -95,7 +96,7 @@ class AggregatedLog:
         place = places.of_pairs(rows["query_id"], rows["document_id"])
         known = place >= 0
         rank = rows["position"].to_numpy()[known].astype(np.int64) - 1
-        shown, clicked = (np.zeros((data.documents, self.cutoff), np.int64) for _ in range(2))
+        shown, clicked = (new_table(data.documents, self.cutoff, np.int64) for _ in range(2))
         for counts, name in ((shown, "shown"), (clicked, "clicked")):
             np.add.at(counts, (place[known], rank), rows[name].to_numpy()[known])
         query = places.of_queries(patterns["query_id"])

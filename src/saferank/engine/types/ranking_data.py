@@ -129,23 +129,16 @@ class RankingData:
         features = np.empty_like(self.features)
         for first in range(0, self.documents, BLOCK):  # in blocks: one copy of the table, and no more
             rows = slice(first, first + BLOCK)
-            block = self.features[rows]
-            np.copysign(np.log1p(np.abs(block)), block, out=features[rows])
+            signed_log1p(self.features[rows], out=features[rows])
         return replace(self, features=features)
 
-    def scaled_per_query(self, *, in_place: bool = False) -> RankingData:
+    def scaled_per_query(self) -> RankingData:
         """Scale every feature to [0, 1] within each query (min-max); a feature constant there becomes 0."""
-        starts = self.offsets[:-1]
-        low = np.minimum.reduceat(self.features, starts, axis=0)
-        span = np.maximum.reduceat(self.features, starts, axis=0) - low
-        span[span == 0] = 1.0
-        features = self.features if in_place else np.empty_like(self.features)
+        features = np.empty_like(self.features)
         for first in range(0, self.queries, 256):
-            last = min(first + 256, self.queries)
-            rows = slice(self.offsets[first], self.offsets[last])
-            query = self.query_of_document[rows]
-            np.subtract(self.features[rows], low[query], out=features[rows])
-            features[rows] /= span[query]
+            offsets = self.offsets[first : first + 257]
+            rows = slice(offsets[0], offsets[-1])
+            scale_per_query(self.features[rows], offsets - offsets[0], out=features[rows])
         return replace(self, features=features)
 
     def require_ids(self) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
@@ -161,11 +154,29 @@ class RankingData:
         return self.labels
 
 
+def signed_log1p(features: NDArray[np.float32], *, out: NDArray[np.float32]) -> None:
+    """Write sign(x) log(1 + |x|) to `out`, which may be the features themselves."""
+    np.copysign(np.log1p(np.abs(features)), features, out=out)
+
+
+def scale_per_query(features: NDArray[np.float32], offsets: NDArray[np.int64], *, out: NDArray[np.float32]) -> None:
+    """Write (x - min) / (max - min) over the query to `out`, 0 where max = min; `out` may be the features."""
+    low = np.minimum.reduceat(features, offsets[:-1], axis=0)
+    span = np.maximum.reduceat(features, offsets[:-1], axis=0) - low
+    span[span == 0] = 1.0
+    query = query_of_document(offsets)
+    np.subtract(features, low[query], out=out)
+    out /= span[query]
+
+
 def content_hash(data: RankingData) -> str:
     """SHA-256 of features, ids and where queries begin: what the data is, wherever it is kept."""
     digest = hashlib.sha256(np.ascontiguousarray(data.offsets).tobytes())
-    for start in range(0, data.documents, 1 << 16):
-        digest.update(np.ascontiguousarray(data.features[start : start + (1 << 16)]).tobytes())
-    for names in (data.query_ids, data.document_ids, data.feature_names):
-        digest.update("\0".join([] if names is None else names).encode() + b"\1")
+    for start in range(0, data.documents, BLOCK):
+        digest.update(np.ascontiguousarray(data.features[start : start + BLOCK]).data)
+    for given in (data.query_ids, data.document_ids, data.feature_names):
+        names = () if given is None else given
+        for start in range(0, len(names), BLOCK):
+            digest.update((("\0" if start else "") + "\0".join(names[start : start + BLOCK])).encode())
+        digest.update(b"\1")
     return digest.hexdigest()
