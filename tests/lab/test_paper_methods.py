@@ -10,6 +10,7 @@ from saferank.engine.objectives.risk import Risk
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.paper_methods import PAPER_METHODS, evaluate, learn_in_world, logged_parts, simulate_logs
 from saferank.policy.scorers import make_scorer, score
+from saferank.policy.scorers.trees import Trees
 from tests.lab.small_world import QUICK, one_thread, small_world
 from tests.oracles.enumeration import ranking_probabilities
 
@@ -46,6 +47,14 @@ def test_the_skyline_beats_the_logging_policy_and_that_is_what_it_says() -> None
     assert found["logging"] == evaluate(world.logging_scorer, world.test)
     assert found["skyline"][0] > found["logging"][0] + 0.02
     assert found["skyline"][1] > found["logging"][1] + 0.02
+
+
+def test_the_skyline_of_trees_has_a_higher_ndcg_than_the_logging_policy() -> None:
+    world = small_world()
+    learned = learn_in_world("skyline", world, None, seed=0, scorer="gbdt", training=QUICK)
+    assert isinstance(learned, Trees)
+    assert learned.forest.trees > 0
+    assert evaluate(learned, world.test)[1] > evaluate(world.logging_scorer, world.test)[1] + 0.02
 
 
 def test_with_the_logging_policy_known_training_starts_from_it() -> None:

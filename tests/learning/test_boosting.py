@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning import boosting
-from saferank.learning.boosting import LEAST_CURVATURE, PARAMETERS, boost
+from saferank.learning.boosting import LEAST_CURVATURE, LEAST_EXACT_CURVATURE, LONG_STEPS, PARAMETERS, boost
 from saferank.learning.training_loop import Epoch
 from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
@@ -63,6 +63,18 @@ def test_the_first_tree_is_a_newton_step_along_the_exact_gradient(train: Part, n
         rows = added == leaf
         step = (slope[rows] / np.abs(slope).max()).sum() / curvature[rows].sum()
         assert leaf == pytest.approx(PARAMETERS["learning_rate"] * step, rel=1e-3, abs=1e-6)
+
+
+def test_a_long_step_is_a_newton_step_with_the_curvature_of_the_objective(train: Part, name: str) -> None:
+    scorer, objective = start(), train.objective(name)
+    slope, curvature = objective.slope_and_curvature(score(scorer, train.data.features))
+    boost(scorer, train.data, objective, validation=(train.data, objective), most_trees=1, long_steps=True)
+    added = scorer.forest.scores(train.data.features)
+    assert len(np.unique(added)) > 2
+    curvature = np.maximum(curvature, LEAST_EXACT_CURVATURE * curvature.max())
+    for leaf in np.unique(added):
+        step = slope[added == leaf].sum() / curvature[added == leaf].sum()
+        assert leaf == pytest.approx(LONG_STEPS["learning_rate"] * step, rel=1e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -22,7 +22,9 @@ from saferank.engine.metrics.ndcg import (
     gains,
     ideal_dcg,
     ndcg_by_score,
+    normalised_gains,
 )
+from saferank.engine.plackett_luce import exposure
 from tests.engine.metrics.cases import Case, enumerated, ir_measures_values, random_case
 
 
@@ -47,6 +49,16 @@ def test_without_a_relevant_document_ndcg_is_nan_and_not_zero() -> None:
     assert_allclose(ndcg_by_score(scores, labels, offsets), [np.nan, 1 / log2(3)])
     assert_allclose(dcg_by_score(scores, labels, offsets), [0.0, 1 / log2(3)])
     assert np.isnan(expected_ndcg(scores, labels, offsets)).tolist() == [True, False]
+
+
+def test_normalised_gains_by_hand_and_as_expected_ndcg() -> None:
+    labels, offsets = [1.0, 3.0, 0.0, 0.0, 0.0], [0, 3, 5]
+    ideal = (2**3 - 1) / log2(2) + (2**1 - 1) / log2(3)
+    found = normalised_gains(labels, offsets, 2)
+    assert_allclose(found, [1 / ideal, 7 / ideal, 0.0, 0.0, 0.0])
+    scores = [0.3, -0.2, 0.9, 0.1, 0.0]
+    expected = expected_ndcg(scores, labels, offsets, 2)[0]
+    assert_allclose(found @ exposure(scores, offsets, discounts(2)), expected, rtol=1e-9)
 
 
 def test_unplaced_documents_count_in_the_ideal_only() -> None:

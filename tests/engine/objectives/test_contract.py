@@ -31,6 +31,13 @@ def test_the_slope_is_the_numerical_derivative_of_the_equation(method: Method, c
     np.testing.assert_allclose(method.make(case).value_and_slope(case.scores)[1], expected, rtol=0, atol=1e-7)
 
 
+def test_the_curvature_is_at_least_the_size_of_the_slope(method: Method, case: Case) -> None:
+    objective = method.make(case)
+    slope, curvature = objective.slope_and_curvature(case.scores)
+    np.testing.assert_allclose(slope, objective.value_and_slope(case.scores)[1], rtol=0, atol=1e-7)
+    assert (curvature >= np.abs(slope) - 1e-7).all()
+
+
 def test_mini_batches_add_up_to_the_whole(method: Method, case: Case) -> None:
     objective, scores = method.make(case), case.scores
     slope, sums = np.zeros(len(scores)), np.zeros(2)

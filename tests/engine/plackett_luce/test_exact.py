@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saferank.engine.plackett_luce import exposure, exposure_vjp, placement, sample_rankings
+from saferank.engine.plackett_luce import (
+    exposure,
+    exposure_vjp,
+    exposure_vjp_with_curvature,
+    placement,
+    sample_rankings,
+)
 from tests.oracles import enumeration
 
 CASES = [(1, 1, 1), (1, 3, 2), (2, 1, 0), (2, 5, 2), (4, 4, 1), (5, 3, 2), (6, 1, 2), (6, 6, 0), (7, 5, 1), (7, 8, 2)]
@@ -54,6 +60,27 @@ def test_vjp_equals_central_differences_of_enumeration(documents: int, cutoff: i
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
     single = exposure_vjp(np.asarray(scores, np.float32), [0, documents], examination, cotangent)
     np.testing.assert_allclose(single, expected, rtol=0, atol=3e-4)
+
+
+@pytest.mark.parametrize(("documents", "cutoff", "seed"), [c for c in CASES if c[0] <= 6])
+def test_curvature_adds_up_what_a_score_does_to_every_exposure(documents: int, cutoff: int, seed: int) -> None:
+    """Also with negative cotangents, of which only the differences within a query count, and beside another query."""
+    scores = np.array(random_scores(documents, seed))
+    rng = np.random.default_rng(cutoff)
+    examination, cotangent = sorted(rng.random(cutoff), reverse=True), rng.normal(size=documents)
+    step = 1e-5
+    jacobian = np.array(
+        [
+            (enumeration.exposure(scores + nudge, examination) - enumeration.exposure(scores - nudge, examination))
+            / (2 * step)
+            for nudge in step * np.eye(documents)
+        ]
+    )
+    expected = np.abs(jacobian) @ (cotangent - cotangent.min())
+    two = np.concatenate([scores, [0.3, -0.2]]), [0, documents, documents + 2], examination, [*cotangent, -9.0, -7.0]
+    gradient, curvature = exposure_vjp_with_curvature(*two)
+    np.testing.assert_allclose(gradient[:-2], jacobian @ cotangent, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(curvature[:-2], expected, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -37,5 +37,19 @@ class ExposureObjective(Objective):
             scores, self._offsets(queries), self.examination, slope, tolerance=self.accuracy
         )
 
+    def slope_and_curvature(self, scores: Array) -> tuple[Array, Array]:
+        """Return the derivative with respect to every score, and the curvature of `exposure_vjp_with_curvature`."""
+        slope = self.reward
+        if not self.linear:
+            slope = self.value_and_row_slope(self.view(scores, np.arange(len(self.offsets) - 1)))[1]
+        return plackett_luce.exposure_vjp_with_curvature(
+            scores, self.offsets, self.examination, slope, tolerance=self.accuracy
+        )
+
+    @property
+    def linear(self) -> bool:
+        """Whether the value is linear in exposure, so that its slope is the reward whatever the policy."""
+        return type(self) is ExposureObjective and self.risk_weight is None
+
     def _offsets(self, queries: Array) -> Array:
         return offsets_of(np.diff(self.offsets)[queries])

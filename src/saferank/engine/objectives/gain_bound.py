@@ -141,7 +141,7 @@ def gain_bound(
     exposure is known, at least `floor`, and positive wherever g is not 0; and policy and reference were fixed before
     the data was seen. Clipping would lower the rewards of documents that lose exposure too, and so understate losses.
     """
-    if type(estimate) is not ExposureObjective or estimate.risk_weight is not None:
+    if not estimate.linear:
         raise UsageError("a gain bound needs an estimate that is linear in exposure and has no risk term of its own.")
     if variance not in get_args(Variance):
         raise UsageError(f"variance {variance!r} is unknown; choose from: {', '.join(get_args(Variance))}.")

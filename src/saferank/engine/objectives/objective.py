@@ -104,3 +104,11 @@ class Objective(ABC):
         x = self.view(scores, queries)
         value, slope = self.value_and_row_slope(x)
         return value, self.pull_back(scores, x, slope, queries)
+
+    def slope_and_curvature(self, scores: Array) -> tuple[Array, Array]:
+        """Return the derivative with respect to every score, and a curvature that is at least its absolute value.
+
+        Here that value itself: a Newton step is then of one unit wherever there is a slope.
+        """
+        slope = self.value_and_slope(scores)[1]
+        return slope, np.abs(slope)

@@ -53,8 +53,8 @@ def prpo(estimate: ExposureObjective, logging_exposure: NDArray[np.float64], *, 
     times it. So no click model, however wrong, and no adversary makes it worth while to go further. What was never
     shown stays where it is.
     """
-    if estimate.risk_weight is not None:
-        raise UsageError("PRPO limits exposure; give it an estimate without a risk term.")
+    if not estimate.linear:
+        raise UsageError("PRPO needs an estimate that is linear in exposure and has no risk term.")
     if not 1.0 <= most < math.inf:
         raise UsageError(f"most is the largest ratio of exposures that is rewarded, 1 or more; got {most}.")
     return Proximal(

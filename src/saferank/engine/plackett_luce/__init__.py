@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from saferank.engine.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from saferank.engine.plackett_luce.exact import exposure, exposure_vjp, placement
+    from saferank.engine.plackett_luce.exact import exposure, exposure_vjp, exposure_vjp_with_curvature, placement
     from saferank.engine.plackett_luce.gradients import pl_rank_3_gradient, reinforce_gradient
     from saferank.engine.plackett_luce.padded import padded_exposure
     from saferank.engine.plackett_luce.ranking_probability import log_probability
@@ -19,6 +19,7 @@ __all__ = [
     "expected_exposure",
     "exposure",
     "exposure_vjp",
+    "exposure_vjp_with_curvature",
     "log_probability",
     "padded_exposure",
     "pl_rank_3_gradient",
@@ -32,6 +33,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "exposure": "exact",
         "exposure_vjp": "exact",
+        "exposure_vjp_with_curvature": "exact",
         "placement": "exact",
         "pl_rank_3_gradient": "gradients",
         "reinforce_gradient": "gradients",

@@ -166,12 +166,15 @@ def exposure_vjp_kernel(
     tolerance: float,
     constants: Array,
     out: Array,
+    curvature: Array | None,
 ) -> None:
     """Add the gradient of sum_d cotangent[d] * exposure(d) with respect to the scores to out.
 
     Beside each polynomial goes its dual: the sum of the products in which one factor j is replaced by the density
     cotangent_j f_j. The dual of the whole product, weighted by the examination, is the value itself (one node's
     share of it); d p_j / d s_j = f_j = -d q_j / d s_j and d f_j / d s_j = f_j (1 - u_j) give its derivative.
+    Unless it is None, what a score does to the document's own term, minus what it does to the others', is added to
+    curvature.
     """
     cutoff = len(examination)
     row = cutoff * LANES
@@ -222,3 +225,6 @@ def exposure_vjp_kernel(
                     here, here_dual = behind, behind_dual
                 change = f_d * (slope + v * (one - load(u, d * LANES)) * inner)
                 out[begin + d] += total(load(weight, first) * change)
+                if curvature is not None:  # compiled separately, so that the gradient alone costs no more
+                    apart = f_d * (v * (one - load(u, d * LANES)) * inner - slope)
+                    curvature[begin + d] += total(load(weight, first) * apart)
