@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.closed_loop import CERTIFIED, NOT_YET, NOTHING_NEW, Round, closed_loop, closed_loop_figure
 from numpy.typing import NDArray
 
 from saferank.datasets.synthetic import synthetic_dataset
@@ -15,15 +16,12 @@ from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LoggedRankings
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import with_ids
-from saferank.lab.closed_loop import NOT_YET, NOTHING_NEW, Round, closed_loop
 from saferank.lab.end_to_end import production_policy, true_utility
 from saferank.lab.world import World
 from saferank.learning.fit_policy import FittedPolicy, fit_policy
 from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import AggregatedLog
 from tests.lab.small_world import one_thread, small_world
-
-CERTIFIED = "defaults, certified"
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +108,15 @@ def test_blindly_everything_goes_live(rounds: dict[str, list[Round]]) -> None:
     for one in rounds["IPS, blindly"]:
         assert one.utility == one.candidate
         assert one.verdict == "not asked"
+
+
+def test_the_figure_has_a_panel_for_each_size(rounds: dict[str, list[Round]]) -> None:
+    utilities = [one.utility for one in rounds[CERTIFIED]]
+    figure = closed_loop_figure({(CERTIFIED, 10, 0): utilities, ("IPS, blindly", 500, 0): utilities}).to_dict()
+    assert [panel["title"] for panel in figure["hconcat"]] == [
+        "10 interactions per round",
+        "500 interactions per round",
+    ]
 
 
 def test_patterns_of_single_interactions() -> None:
