@@ -7,6 +7,7 @@ from tests.cli.running import Call, cells
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_queries")
 def test_it_learns_certifies_and_reports(saferank: Call, tmp_path: Path) -> None:
     sizes = ["--few", "50", "--many", "1e5", "--little", "2e3", "--much", "2e4"]
     first = saferank("demo", "--seed", "1", *sizes, "--out", tmp_path)

@@ -1,13 +1,11 @@
 """The closed loop on a world of a few queries."""
 
-from dataclasses import replace
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from saferank.datasets.dataset import Dataset
 from saferank.datasets.synthetic import synthetic_dataset
 from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.engine.plackett_luce import exposure
@@ -17,102 +15,107 @@ from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import with_ids
 from saferank.lab.closed_loop import NOT_YET, NOTHING_NEW, Round, closed_loop
 from saferank.lab.end_to_end import production_policy, true_utility
-from saferank.lab.world import World
+from saferank.lab.world import World, make_world, prepare
 from saferank.learning.fit_policy import FittedPolicy, fit_policy
 from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.report.closed_loop_figure import CERTIFIED, closed_loop_figure
-from tests.lab.small_world import one_thread, small_world
+from tests.lab.small_world import one_thread
+
+INTERACTIONS = 8_000
 
 
 @pytest.fixture(scope="module")
-def data() -> RankingData:
-    return with_ids(synthetic_dataset("small").train)
-
-
-@pytest.fixture(scope="module")
-def rounds(data: RankingData) -> dict[str, list[Round]]:
+def world() -> World:
+    """A quarter of `synthetic:small`, with clicks that say much about relevance."""
+    small = synthetic_dataset("small")
+    quarter = Dataset(small.name, *(split.subset(np.arange(split.queries // 4)) for split in splits(small)))
+    model = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
     with one_thread():
-        return {
-            way: closed_loop(
-                small_world(), data, settings=FitSettings(method=method), certified=certified, rounds=count,
-                interactions=4_000, seed=0,
-            )
-            for way, method, certified, count in (
-                (CERTIFIED, "auto", True, 2), ("IPS, blindly", "exposure-ips", False, 1)
-            )
-        }  # fmt: skip
+        return make_world(prepare(quarter), seed=1, fraction=0.1, click_model=model)
 
 
-def test_what_is_live_changes_only_with_a_certificate(rounds: dict[str, list[Round]], data: RankingData) -> None:
-    world = small_world()
+def splits(dataset: Dataset) -> tuple[RankingData, ...]:
+    return dataset.train, dataset.validation, dataset.test
+
+
+@pytest.fixture(scope="module")
+def data(world: World) -> RankingData:
+    return with_ids(synthetic_dataset("small").train.subset(np.arange(world.train.queries)))
+
+
+class Fit(NamedTuple):
+    """What a call of `fit_policy` was given."""
+
+    log: AggregatedLog
+    earlier: list[AggregatedLog]
+
+
+Certified = tuple[list[Round], list[Fit]]
+
+
+@pytest.fixture(scope="module")
+def certified(world: World, data: RankingData) -> Certified:
+    """The certified loop, round by round, and the calls of `fit_policy`."""
+    calls: list[Fit] = []
+
+    def fit(log: AggregatedLog, *arguments: Any, earlier: list[AggregatedLog], **options: Any) -> FittedPolicy:
+        calls.append(Fit(log, list(earlier)))
+        return fit_policy(log, *arguments, earlier=earlier, **options)
+
+    with one_thread(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("saferank.lab.closed_loop.fit_policy", fit)
+        done = closed_loop(
+            world, data, settings=FitSettings(), certified=True, rounds=4, interactions=INTERACTIONS, seed=0
+        )
+    return done, calls
+
+
+def test_what_is_live_changes_only_with_a_certificate(certified: Certified, world: World, data: RankingData) -> None:
     live = true_utility(production_policy(world, data), world, data)
-    assert live == pytest.approx(float(exposure_of_logging() @ world.relevance("train")) / data.queries, rel=1e-3)
-    verdicts = [one.verdict for one in rounds[CERTIFIED]]
+    rho = exposure(world.logging_scores["train"], world.train.offsets, world.click_model.examination)
+    assert live == pytest.approx(float(rho @ world.relevance("train")) / data.queries, rel=1e-3)
+    verdicts = [one.verdict for one in certified[0]]
     assert set(verdicts) <= {"DEPLOY", "KEEP", "MORE DATA", NOTHING_NEW, NOT_YET}
-    for one in rounds[CERTIFIED]:
+    assert "DEPLOY" in verdicts[:-1]
+    assert len({*verdicts} - {"DEPLOY"}) > 0
+    for one in certified[0]:
         assert one.utility == pytest.approx(one.candidate if one.verdict == "DEPLOY" else live)
+        assert one.utility >= live
         assert (one.lower >= 0) == (one.verdict == "DEPLOY")
         live = one.utility
 
 
-def exposure_of_logging() -> NDArray[np.float64]:
-    world = small_world()
-    return exposure(world.logging_scores["train"], world.train.offsets, world.click_model.examination)
-
-
-@pytest.fixture(scope="module")
-def steep_world() -> World:
-    """One in which clicks say much about relevance."""
-    model = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
-    return replace(small_world(), click_model=model)
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What every call of `fit_policy` was given."""
-    made: list[dict[str, Any]] = []
-
-    def fit(log: AggregatedLog, *arguments: Any, earlier: list[AggregatedLog], **options: Any) -> FittedPolicy:
-        made.append({"log": log, "earlier": list(earlier)})
-        return fit_policy(log, *arguments, earlier=earlier, **options)
-
-    monkeypatch.setattr("saferank.lab.closed_loop.fit_policy", fit)
-    return made
-
-
-def test_logs_are_pooled_while_a_policy_is_live_and_teach_afterwards(
-    steep_world: World, data: RankingData, calls: list[dict[str, Any]]
-) -> None:
-    with one_thread():
-        done = closed_loop(
-            steep_world, data, settings=FitSettings(), certified=True, rounds=4, interactions=8_000, seed=0
-        )
-    verdicts = [one.verdict for one in done]
-    assert "DEPLOY" in verdicts[:-1]
-    assert len({*verdicts} - {"DEPLOY"}) > 0
-    start = true_utility(production_policy(steep_world, data), steep_world, data)
-    assert all(after >= before for before, after in pairwise([start, *(one.utility for one in done)]))
+def test_logs_are_pooled_while_a_policy_is_live_and_teach_afterwards(certified: Certified) -> None:
     size = 0
     before: list[str] = []
-    for call, one in zip(calls, done, strict=True):
-        size += 8_000
-        parts = call["log"].manifest["parts"]
+    for one, call in zip(*certified, strict=True):
+        size += INTERACTIONS
+        parts = call.log.manifest["parts"]
         assert sum(part["interactions"] for part in parts.values()) == size
         assert parts["certify"]["interactions"] == pytest.approx(0.5 * size, rel=0.05)
-        assert [log.source for log in call["earlier"]] == before
+        assert [log.source for log in call.earlier] == before
         if one.verdict == "DEPLOY":
-            before, size = [*before, call["log"].source], 0
+            before, size = [*before, call.log.source], 0
 
 
-def test_blindly_everything_goes_live(rounds: dict[str, list[Round]]) -> None:
-    for one in rounds["IPS, blindly"]:
-        assert one.utility == one.candidate
-        assert one.verdict == "not asked"
+def test_blindly_everything_goes_live(world: World, data: RankingData) -> None:
+    with one_thread():
+        (one,) = closed_loop(
+            world,
+            data,
+            settings=FitSettings(method="exposure-ips"),
+            certified=False,
+            rounds=1,
+            interactions=500,
+            seed=0,
+        )
+    assert one.utility == one.candidate
+    assert one.verdict == "not asked"
 
 
-def test_the_figure_has_a_panel_for_each_size(rounds: dict[str, list[Round]]) -> None:
-    utilities = [one.utility for one in rounds[CERTIFIED]]
+def test_the_figure_has_a_panel_for_each_size() -> None:
+    utilities = [0.4, 0.5]
     figure = closed_loop_figure({(CERTIFIED, 10, 0): utilities, ("IPS, blindly", 500, 0): utilities}).to_dict()
     assert [panel["title"] for panel in figure["hconcat"]] == [
         "10 interactions per round",
