@@ -1,6 +1,9 @@
 """The closed loop on a world of a few queries."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,16 +16,14 @@ from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LoggedRankings
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import with_ids
-from saferank.lab.closed_loop import NOT_YET, NOTHING_NEW, Round, closed_loop
+from saferank.lab.closed_loop import NOT_YET, NOTHING_NEW, WORTH_A_LOOK, Round, _verdict, closed_loop
 from saferank.lab.end_to_end import production_policy, true_utility
 from saferank.lab.world import World, make_world, prepare
-from saferank.learning.fit_policy import FittedPolicy, fit_policy
 from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.policy.policy import Policy
 from saferank.report.closed_loop_figure import CERTIFIED, closed_loop_figure
 from tests.lab.small_world import one_thread
-
-INTERACTIONS = 8_000
 
 
 @pytest.fixture(scope="module")
@@ -44,59 +45,74 @@ def data(world: World) -> RankingData:
     return with_ids(synthetic_dataset("small").train.subset(np.arange(world.train.queries)))
 
 
-class Fit(NamedTuple):
-    """What a call of `fit_policy` was given."""
-
-    log: AggregatedLog
-    earlier: list[AggregatedLog]
-
-
-Certified = tuple[list[Round], list[Fit]]
-
-
 @pytest.fixture(scope="module")
-def certified(world: World, data: RankingData) -> Certified:
-    """The certified loop, round by round, and the calls of `fit_policy`."""
-    calls: list[Fit] = []
+def loop(world: World, data: RankingData) -> Callable[[int, int], list[Round]]:
+    def run(rounds: int, interactions: int) -> list[Round]:
+        with one_thread():
+            return closed_loop(
+                world, data, settings=FitSettings(), certified=True, rounds=rounds, interactions=interactions, seed=0
+            )
 
-    def fit(log: AggregatedLog, *arguments: Any, earlier: list[AggregatedLog], **options: Any) -> FittedPolicy:
-        calls.append(Fit(log, list(earlier)))
-        return fit_policy(log, *arguments, earlier=earlier, **options)
-
-    with one_thread(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("saferank.lab.closed_loop.fit_policy", fit)
-        done = closed_loop(
-            world, data, settings=FitSettings(), certified=True, rounds=4, interactions=INTERACTIONS, seed=0
-        )
-    return done, calls
+    return run
 
 
-def test_what_is_live_changes_only_with_a_certificate(certified: Certified, world: World, data: RankingData) -> None:
-    live = true_utility(production_policy(world, data), world, data)
+def test_what_is_live_changes_only_with_a_certificate(
+    loop: Callable[[int, int], list[Round]], world: World, data: RankingData
+) -> None:
+    before = true_utility(production_policy(world, data), world, data)
     rho = exposure(world.logging_scores["train"], world.train.offsets, world.click_model.examination)
-    assert live == pytest.approx(float(rho @ world.relevance("train")) / data.queries, rel=1e-3)
-    verdicts = [one.verdict for one in certified[0]]
-    assert set(verdicts) <= {"DEPLOY", "KEEP", "MORE DATA", NOTHING_NEW, NOT_YET}
-    assert "DEPLOY" in verdicts[:-1]
-    assert len({*verdicts} - {"DEPLOY"}) > 0
-    for one in certified[0]:
-        assert one.utility == pytest.approx(one.candidate if one.verdict == "DEPLOY" else live)
-        assert one.utility >= live
-        assert (one.lower >= 0) == (one.verdict == "DEPLOY")
-        live = one.utility
+    assert before == pytest.approx(float(rho @ world.relevance("train")) / data.queries, rel=1e-3)
+    first, second = loop(2, 8_000)
+    assert first.verdict == "DEPLOY"
+    assert first.lower >= 0
+    assert first.utility == first.candidate > before
+    assert second.utility == pytest.approx(second.candidate if second.verdict == "DEPLOY" else first.utility)
+    assert (second.lower >= 0) == (second.verdict == "DEPLOY")
+    (few,) = loop(1, 300)
+    assert few.verdict in ("KEEP", "MORE DATA", NOTHING_NEW, NOT_YET)
+    assert few.utility == pytest.approx(before)
 
 
-def test_logs_are_pooled_while_a_policy_is_live_and_teach_afterwards(certified: Certified) -> None:
-    size = 0
-    before: list[str] = []
-    for one, call in zip(*certified, strict=True):
-        size += INTERACTIONS
-        parts = call.log.manifest["parts"]
-        assert sum(part["interactions"] for part in parts.values()) == size
-        assert parts["certify"]["interactions"] == pytest.approx(0.5 * size, rel=0.05)
-        assert [log.source for log in call.earlier] == before
-        if one.verdict == "DEPLOY":
-            before, size = [*before, call.log.source], 0
+def test_logs_are_pooled_while_a_policy_is_live_and_teach_afterwards(
+    loop: Callable[[int, int], list[Round]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is learned, and the verdicts are given."""
+    given = iter(["MORE DATA", "DEPLOY", "KEEP", "DEPLOY"])
+    sizes, held_out, earlier_sources, sources = [], [], [], []
+
+    def fit(log: AggregatedLog, *_: Any, start: Policy, earlier: list[AggregatedLog], **__: Any) -> Any:
+        parts = log.manifest["parts"]
+        sizes.append(sum(part["interactions"] for part in parts.values()))
+        held_out.append(parts["certify"]["interactions"])
+        earlier_sources.append([one.source for one in earlier])
+        sources.append(log.source)
+        return SimpleNamespace(policy=replace(start, manifest={"training": {"chosen": None}}))
+
+    monkeypatch.setattr("saferank.lab.closed_loop.fit_policy", fit)
+    monkeypatch.setattr("saferank.lab.closed_loop._verdict", lambda *_: (next(given), 0.0))
+    loop(4, 1_000)
+    assert sizes == [1_000, 2_000, 1_000, 2_000]
+    assert earlier_sources == [[], [], sources[1:2], sources[1:2]]
+    np.testing.assert_allclose(held_out, 0.5 * np.array(sizes), rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [
+        ({"best_epoch": 0, "chosen": None}, NOTHING_NEW),
+        ({"best_epoch": 3, "chosen": {"chance": WORTH_A_LOOK - 0.01}}, NOT_YET),
+        ({"best_epoch": 3, "chosen": {"chance": WORTH_A_LOOK}}, "asked"),
+        ({"best_epoch": 3, "chosen": None}, "asked"),
+    ],
+)
+def test_held_out_data_is_looked_at_only_if_a_proof_is_likely(
+    training: dict[str, Any], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = SimpleNamespace(verdict=SimpleNamespace(value="asked"), lower=0.0)
+    monkeypatch.setattr("saferank.lab.closed_loop.certify_learned", lambda *_, **__: answer)
+    learned: Any = SimpleNamespace(policy=SimpleNamespace(manifest={"training": training}))
+    nothing: Any = None
+    assert _verdict(learned, nothing, nothing, nothing, [], nothing)[0] == expected
 
 
 def test_blindly_everything_goes_live(world: World, data: RankingData) -> None:

@@ -26,7 +26,7 @@ from saferank.engine.random_streams import STEP, binomial, fraction, next_random
 Array = NDArray[Any]
 BATCH = 256
 """Rankings drawn side by side."""
-FIRST = np.int64(0)
+FIRST: Any = np.int64(0)
 """The first rank and the first document; as a plain 0, Numba would compile what is called with it once more."""
 
 
