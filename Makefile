@@ -3,11 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test pytest lint bench clean
 demo: $(INSTALLED)
 	$(BIN)/saferank demo
 
-test: lint
+test: $(INSTALLED)
+	@$(MAKE) --no-print-directory -j2 lint pytest # side by side: type checking takes one core only
+
+pytest: $(INSTALLED)
 	$(BIN)/pytest -n auto --dist worksteal
 
 lint: $(INSTALLED)

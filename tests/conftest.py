@@ -1,7 +1,35 @@
+import fcntl
+import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # a core each: threads that wait for one another take most of the time
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let one worker compile the large kernels while the others wait, and then find them in Numba's cache."""
+    if hasattr(config, "workerinput"):
+        with Path(__file__).open() as lock:  # held until it is closed
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            compile_kernels()
+
+
+def compile_kernels() -> None:
+    import numpy as np
+
+    from saferank.engine.plackett_luce import exposure, exposure_vjp, placement
+    from saferank.lab.simulate import simulate
+
+    offsets = [0, 3]
+    for kind in (np.float32, np.float64):
+        scores = np.zeros(3, kind)
+        exposure_vjp(scores, offsets, [1.0], exposure(scores, offsets, [1.0]))
+        placement(scores, offsets, 1)
+    simulate(scores, offsets, scores, [1.0], 1, np.random.default_rng(0))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,6 +49,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("SAFERANK_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture
+def few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`synthetic:small` with a fifth of its queries: for long commands, where their path is tested."""
+    from saferank.datasets.synthetic import PRESETS
+
+    small = PRESETS["small"]
+    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(120, 40, 40)))
 
 
 @pytest.fixture(scope="session")

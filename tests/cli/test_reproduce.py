@@ -6,6 +6,7 @@ from tests.cli.running import Call
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_queries")
 def test_a_small_reproduction_writes_table_figures_and_findings(saferank: Call, tmp_path: Path) -> None:
     methods = "logging,exposure-ips,exposure-crm"
     options = ["--methods", methods, "--interactions", "100", "--runs", "1", "--jobs", "1", "--quick"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from saferank.doctor.log_arrays import sampled_impressions, shown_pairs
-from saferank.doctor.suspicious_clicks import SuspiciousClicks, suspicious_clicks, units_of
+from saferank.doctor.suspicious_clicks import SIGNIFICANT, AllClicked, SuspiciousClicks, suspicious_clicks, units_of
 from saferank.logs.aggregated_log import PARTS
 from tests.doctor.worlds import Log, Shop, aggregate, only_clicked_impressions, only_clicked_rows, simulate
 
@@ -82,3 +82,11 @@ def test_units() -> None:
     assert units_of(unit, np.ones(400, np.int64), clicks).heavy
     few = units_of(np.arange(10), np.ones(10, np.int64), np.ones(10, np.int64))
     assert not few.heavy  # a tenth each
+
+
+@pytest.mark.parametrize(
+    ("share", "z", "significant"),
+    [(0.002, SIGNIFICANT + 0.1, True), (0.002, SIGNIFICANT - 0.1, False), (0.0005, SIGNIFICANT + 0.1, False)],
+)
+def test_all_clicked_must_be_beyond_chance_and_not_few(share: float, z: float, significant: bool) -> None:
+    assert AllClicked(share, z, found=20, expected=1.0, impressions=1_000).significant == significant

@@ -1,14 +1,24 @@
 """The closed loop on a world of a few queries."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.closed_loop import CERTIFIED, NOT_YET, NOTHING_NEW, Round, closed_loop, closed_loop_figure
-from numpy.typing import NDArray
+from benchmarks.closed_loop import (
+    CERTIFIED,
+    NOT_YET,
+    NOTHING_NEW,
+    WORTH_A_LOOK,
+    Round,
+    _verdict,
+    closed_loop,
+    closed_loop_figure,
+)
 
+from saferank.datasets.dataset import Dataset
 from saferank.datasets.synthetic import synthetic_dataset
 from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.engine.plackett_luce import exposure
@@ -17,101 +27,119 @@ from saferank.engine.types.log_statistics import LoggedRankings
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import with_ids
 from saferank.lab.end_to_end import production_policy, true_utility
-from saferank.lab.world import World
-from saferank.learning.fit_policy import FittedPolicy, fit_policy
+from saferank.lab.world import World, make_world, prepare
 from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import AggregatedLog
-from tests.lab.small_world import one_thread, small_world
+from saferank.policy.policy import Policy
+from tests.lab.small_world import one_thread
 
 
 @pytest.fixture(scope="module")
-def data() -> RankingData:
-    return with_ids(synthetic_dataset("small").train)
-
-
-@pytest.fixture(scope="module")
-def rounds(data: RankingData) -> dict[str, list[Round]]:
-    with one_thread():
-        return {
-            way: closed_loop(
-                small_world(), data, settings=FitSettings(method=method), certified=certified, rounds=count,
-                interactions=4_000, seed=0,
-            )
-            for way, method, certified, count in (
-                (CERTIFIED, "auto", True, 2), ("IPS, blindly", "exposure-ips", False, 1)
-            )
-        }  # fmt: skip
-
-
-def test_what_is_live_changes_only_with_a_certificate(rounds: dict[str, list[Round]], data: RankingData) -> None:
-    world = small_world()
-    live = true_utility(production_policy(world, data), world, data)
-    assert live == pytest.approx(float(exposure_of_logging() @ world.relevance("train")) / data.queries, rel=1e-3)
-    verdicts = [one.verdict for one in rounds[CERTIFIED]]
-    assert set(verdicts) <= {"DEPLOY", "KEEP", "MORE DATA", NOTHING_NEW, NOT_YET}
-    for one in rounds[CERTIFIED]:
-        assert one.utility == pytest.approx(one.candidate if one.verdict == "DEPLOY" else live)
-        assert (one.lower >= 0) == (one.verdict == "DEPLOY")
-        live = one.utility
-
-
-def exposure_of_logging() -> NDArray[np.float64]:
-    world = small_world()
-    return exposure(world.logging_scores["train"], world.train.offsets, world.click_model.examination)
-
-
-@pytest.fixture(scope="module")
-def steep_world() -> World:
-    """One in which clicks say much about relevance."""
+def world() -> World:
+    """A quarter of `synthetic:small`, with clicks that say much about relevance."""
+    small = synthetic_dataset("small")
+    quarter = Dataset(small.name, *(split.subset(np.arange(split.queries // 4)) for split in splits(small)))
     model = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
-    return replace(small_world(), click_model=model)
+    with one_thread():
+        return make_world(prepare(quarter), seed=1, fraction=0.1, click_model=model)
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What every call of `fit_policy` was given."""
-    made: list[dict[str, Any]] = []
+def splits(dataset: Dataset) -> tuple[RankingData, ...]:
+    return dataset.train, dataset.validation, dataset.test
 
-    def fit(log: AggregatedLog, *arguments: Any, earlier: list[AggregatedLog], **options: Any) -> FittedPolicy:
-        made.append({"log": log, "earlier": list(earlier)})
-        return fit_policy(log, *arguments, earlier=earlier, **options)
 
-    monkeypatch.setattr("saferank.lab.end_to_end.fit_policy", fit)
-    return made
+@pytest.fixture(scope="module")
+def data(world: World) -> RankingData:
+    return with_ids(synthetic_dataset("small").train.subset(np.arange(world.train.queries)))
+
+
+@pytest.fixture(scope="module")
+def loop(world: World, data: RankingData) -> Callable[[int, int], list[Round]]:
+    def run(rounds: int, interactions: int) -> list[Round]:
+        with one_thread():
+            return closed_loop(
+                world, data, settings=FitSettings(), certified=True, rounds=rounds, interactions=interactions, seed=0
+            )
+
+    return run
+
+
+def test_what_is_live_changes_only_with_a_certificate(
+    loop: Callable[[int, int], list[Round]], world: World, data: RankingData
+) -> None:
+    before = true_utility(production_policy(world, data), world, data)
+    rho = exposure(world.logging_scores["train"], world.train.offsets, world.click_model.examination)
+    assert before == pytest.approx(float(rho @ world.relevance("train")) / data.queries, rel=1e-3)
+    first, second = loop(2, 8_000)
+    assert first.verdict == "DEPLOY"
+    assert first.lower >= 0
+    assert first.utility == first.candidate > before
+    assert second.utility == pytest.approx(second.candidate if second.verdict == "DEPLOY" else first.utility)
+    assert (second.lower >= 0) == (second.verdict == "DEPLOY")
+    (few,) = loop(1, 300)
+    assert few.verdict in ("KEEP", "MORE DATA", NOTHING_NEW, NOT_YET)
+    assert few.utility == pytest.approx(before)
 
 
 def test_logs_are_pooled_while_a_policy_is_live_and_teach_afterwards(
-    steep_world: World, data: RankingData, calls: list[dict[str, Any]]
+    loop: Callable[[int, int], list[Round]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nothing is learned, and the verdicts are given."""
+    given = iter(["MORE DATA", "DEPLOY", "KEEP", "DEPLOY"])
+    sizes, held_out, earlier_sources, sources = [], [], [], []
+
+    def fit(log: AggregatedLog, *_: Any, start: Policy, earlier: list[AggregatedLog], **__: Any) -> Any:
+        parts = log.manifest["parts"]
+        sizes.append(sum(part["interactions"] for part in parts.values()))
+        held_out.append(parts["certify"]["interactions"])
+        earlier_sources.append([one.source for one in earlier])
+        sources.append(log.source)
+        return SimpleNamespace(policy=replace(start, manifest={"training": {"chosen": None}}))
+
+    monkeypatch.setattr("saferank.lab.end_to_end.fit_policy", fit)
+    monkeypatch.setattr("benchmarks.closed_loop._verdict", lambda *_: (next(given), 0.0))
+    loop(4, 1_000)
+    assert sizes == [1_000, 2_000, 1_000, 2_000]
+    assert earlier_sources == [[], [], sources[1:2], sources[1:2]]
+    np.testing.assert_allclose(held_out, 0.5 * np.array(sizes), rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [
+        ({"best_epoch": 0, "chosen": None}, NOTHING_NEW),
+        ({"best_epoch": 3, "chosen": {"chance": WORTH_A_LOOK - 0.01}}, NOT_YET),
+        ({"best_epoch": 3, "chosen": {"chance": WORTH_A_LOOK}}, "asked"),
+        ({"best_epoch": 3, "chosen": None}, "asked"),
+    ],
+)
+def test_held_out_data_is_looked_at_only_if_a_proof_is_likely(
+    training: dict[str, Any], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = SimpleNamespace(verdict=SimpleNamespace(value="asked"), lower=0.0)
+    monkeypatch.setattr("benchmarks.closed_loop.certify_learned", lambda *_, **__: answer)
+    policy: Any = SimpleNamespace(manifest={"training": training})
+    nothing: Any = None
+    assert _verdict(policy, nothing, nothing, nothing, nothing, [], nothing)[0] == expected
+
+
+def test_blindly_everything_goes_live(world: World, data: RankingData) -> None:
     with one_thread():
-        done = closed_loop(
-            steep_world, data, settings=FitSettings(), certified=True, rounds=4, interactions=8_000, seed=0
+        (one,) = closed_loop(
+            world,
+            data,
+            settings=FitSettings(method="exposure-ips"),
+            certified=False,
+            rounds=1,
+            interactions=500,
+            seed=0,
         )
-    verdicts = [one.verdict for one in done]
-    assert "DEPLOY" in verdicts[:-1]
-    assert len({*verdicts} - {"DEPLOY"}) > 0
-    start = true_utility(production_policy(steep_world, data), steep_world, data)
-    assert all(after >= before for before, after in pairwise([start, *(one.utility for one in done)]))
-    size = 0
-    before: list[str] = []
-    for call, one in zip(calls, done, strict=True):
-        size += 8_000
-        parts = call["log"].manifest["parts"]
-        assert sum(part["interactions"] for part in parts.values()) == size
-        assert parts["certify"]["interactions"] == pytest.approx(0.5 * size, rel=0.05)
-        assert [log.source for log in call["earlier"]] == before
-        if one.verdict == "DEPLOY":
-            before, size = [*before, call["log"].source], 0
+    assert one.utility == one.candidate
+    assert one.verdict == "not asked"
 
 
-def test_blindly_everything_goes_live(rounds: dict[str, list[Round]]) -> None:
-    for one in rounds["IPS, blindly"]:
-        assert one.utility == one.candidate
-        assert one.verdict == "not asked"
-
-
-def test_the_figure_has_a_panel_for_each_size(rounds: dict[str, list[Round]]) -> None:
-    utilities = [one.utility for one in rounds[CERTIFIED]]
+def test_the_figure_has_a_panel_for_each_size() -> None:
+    utilities = [0.4, 0.5]
     figure = closed_loop_figure({(CERTIFIED, 10, 0): utilities, ("IPS, blindly", 500, 0): utilities}).to_dict()
     assert [panel["title"] for panel in figure["hconcat"]] == [
         "10 interactions per round",

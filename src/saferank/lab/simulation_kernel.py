@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.jit import jit
+from saferank.engine.plackett_luce.grid import longest_list
 from saferank.engine.random_streams import STEP, binomial, fraction, next_random
 
 Array = NDArray[Any]
 BATCH = 256
 """Rankings drawn side by side."""
+FIRST: Any = np.int64(0)
+"""The first rank and the first document; as a plain 0, Numba would compile what is called with it once more."""
 
 
 class Tables(NamedTuple):
@@ -63,7 +66,7 @@ def simulate_queries(
     kept_ends[q]:kept_ends[q + 1] are the rows of query q in kept_rankings (-1 where a list ends) and kept_clicks.
     """
     cutoff = len(examination)
-    longest = np.max(np.diff(offsets))
+    longest = longest_list(offsets)
     scratch = np.empty(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
     chances, choices, made = (
         np.empty((cutoff, longest)),
@@ -90,7 +93,7 @@ def simulate_queries(
         begin, end = kept_ends[q], kept_ends[q + 1]
         for batch in range(begin, end, BATCH):
             size = min(BATCH, end - batch)
-            _complete(waiting[0], size, 0, depth, tables, state, counts)
+            _complete(waiting[0], size, FIRST, depth, tables, state, counts)
             for b in range(size):
                 for k in range(depth):
                     d = order[waiting[0, k, b]]
@@ -168,7 +171,7 @@ def _complete(rankings: Array, size: int, begin: int, depth: int, tables: Tables
     uniform = np.empty(BATCH)
     highest = 0
     for b in range(size):
-        top[b] = _first_not_placed(rankings, b, begin, 0)
+        top[b] = _first_not_placed(rankings, b, begin, FIRST)
         highest = max(highest, top[b])
     z = state[0]
     for k in range(begin, depth):
@@ -247,7 +250,7 @@ def _count(
     n = len(s)
     if interactions < split_from * n:
         for batch in range(0, interactions, BATCH):
-            _complete(waiting[0], min(BATCH, interactions - batch), 0, depth, tables, state, counts)
+            _complete(waiting[0], min(BATCH, interactions - batch), FIRST, depth, tables, state, counts)
         return
     total = np.ones(n)  # of the weights from each document on, in units of its own: nothing under- or overflows
     for i in range(n - 2, -1, -1):
@@ -292,7 +295,7 @@ def _count(
                 waiting[level, k, sizes[level]] = ranking[k]
             sizes[level] += 1
             if sizes[level] == BATCH:
-                _complete(waiting[level], BATCH, level, depth, tables, state, counts)
+                _complete(waiting[level], sizes[level], level, depth, tables, state, counts)
                 sizes[level] = 0
         level -= 1
     for level in range(1, depth):

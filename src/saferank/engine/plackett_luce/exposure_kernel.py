@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.jit import jit
-from saferank.engine.plackett_luce.grid import fill_grid, plan, whole_vectors
+from saferank.engine.plackett_luce.grid import fill_grid, longest_list, plan, whole_vectors
 from saferank.engine.simd import LANES, load, power_of_half, rounded, smaller, spread, store, total
 
 Array = NDArray[Any]
@@ -83,7 +83,7 @@ def placement_kernel(
 ) -> None:
     """Add P(rank(d) = k + 1) to out[d, k] for the queries between the given offsets."""
     row = cutoff * LANES
-    longest = np.max(np.diff(offsets))
+    longest = longest_list(offsets)
     u, f = np.empty(longest * LANES, out.dtype), np.empty(longest * LANES, out.dtype)
     p, prefix = np.empty(longest * LANES, out.dtype), np.empty(longest * row, out.dtype)
     suffix = np.empty(row, out.dtype)
@@ -128,7 +128,7 @@ def exposure_kernel(
     """Add the exposure of each document to out, for the queries between the given offsets."""
     cutoff = len(examination)
     row = cutoff * LANES
-    longest = np.max(np.diff(offsets))
+    longest = longest_list(offsets)
     u, f = np.empty(longest * LANES, out.dtype), np.empty(longest * LANES, out.dtype)
     p, prefix = np.empty(longest * LANES, out.dtype), np.empty(longest * row, out.dtype)
     adjoint = np.zeros(row + LANES, out.dtype)
@@ -178,7 +178,7 @@ def exposure_vjp_kernel(
     """
     cutoff = len(examination)
     row = cutoff * LANES
-    longest = np.max(np.diff(offsets))
+    longest = longest_list(offsets)
     u, f = np.empty(longest * LANES, out.dtype), np.empty(longest * LANES, out.dtype)
     p, prefix = np.empty(longest * LANES, out.dtype), np.empty(longest * row, out.dtype)
     dual = np.empty(longest * row, out.dtype)

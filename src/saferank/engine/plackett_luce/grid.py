@@ -46,9 +46,7 @@ def span(scores: Array, cutoff: int, tolerance: float) -> tuple[float, float, fl
 def kth_largest(scores: Array, k: int) -> float:
     """Return the k-th largest of the finite scores, or the smallest if they are fewer."""
     if k > 32:
-        finite = scores[scores > -np.inf]
-        rank = min(k, len(finite))
-        return float(np.partition(finite, len(finite) - rank)[len(finite) - rank])
+        return _selected(scores, k)
     top = np.full(k, -np.inf)  # in falling order: nearly every score is turned away at the first comparison
     for score in scores:
         if score > top[k - 1]:
@@ -61,6 +59,36 @@ def kth_largest(scores: Array, k: int) -> float:
     while top[place] == -np.inf:
         place -= 1
     return float(top[place])
+
+
+@jit
+def _selected(scores: Array, k: int) -> float:
+    """Return the k-th largest by quickselect: `np.partition` takes nine seconds to compile."""
+    s = scores.copy()
+    finite = 0
+    for score in s:
+        finite += int(score > -np.inf)
+    wanted = min(k, finite) - 1
+    first, last = 0, len(s) - 1
+    while first < last:
+        pivot = s[(first + last) // 2]
+        i, j = first, last
+        while i <= j:
+            while s[i] > pivot:
+                i += 1
+            while s[j] < pivot:
+                j -= 1
+            if i <= j:
+                s[i], s[j] = s[j], s[i]
+                i += 1
+                j -= 1
+        if wanted <= j:
+            last = j
+        elif wanted >= i:
+            first = i
+        else:
+            break
+    return float(s[wanted])
 
 
 @jit
@@ -85,7 +113,7 @@ def plan(scores: Array, offsets: Array, cutoff: int, nodes: int, tolerance: floa
     queries = len(offsets) - 1
     ends, counts = np.empty((queries, 3)), np.zeros(queries, np.int64)
     for q in range(queries):
-        ends[q] = span(scores[offsets[q] : offsets[q + 1]], cutoff, tolerance)
+        ends[q, 0], ends[q, 1], ends[q, 2] = span(scores[offsets[q] : offsets[q + 1]], cutoff, tolerance)
         if ends[q, 2] > ends[q, 1]:
             chosen = whole_vectors(node_count(ends[q, 2] - ends[q, 1], cutoff, tolerance))
             counts[q] = nodes if nodes > 0 else chosen
@@ -107,3 +135,12 @@ def fill_grid(ends: Array, nodes: int, x: Array, weight: Array) -> None:
 def whole_vectors(nodes: int) -> int:
     """Return the number of nodes rounded up to whole vectors."""
     return (nodes + LANES - 1) // LANES * LANES
+
+
+@jit
+def longest_list(offsets: Array) -> int:
+    """Return the number of documents of the longest query. A loop, because `np.diff` takes seconds to compile."""
+    longest = 0
+    for q in range(len(offsets) - 1):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    return longest
