@@ -285,3 +285,10 @@ def test_batches_do_not_repeat_each_other() -> None:
     first = log.rankings.ranking[:, 0]
     same = np.mean([a == b for a, b in pairwise(first)])
     assert abs(same - 0.5) < 5 * 0.5 / np.sqrt(20_000)
+
+
+def test_every_interaction_fills_every_rank_when_batches_are_full() -> None:
+    documents, interactions = 30, 5_000  # shared out at the first rank, and then drawn in many batches
+    offsets, relevance = [0, documents], np.full(documents, 0.2)
+    log = simulate(np.zeros(documents), offsets, relevance, [1.0, 0.5, 0.25], interactions, np.random.default_rng(0))
+    assert log.shown.sum(axis=0).tolist() == [interactions] * 3
