@@ -160,7 +160,7 @@ def test_missing_values_are_let_in_when_asked_for(tmp_path: Path) -> None:
 def test_mistakes_in_a_later_file_are_found_there(tmp_path: Path) -> None:
     write(tmp_path / "1.parquet")
     second = write(tmp_path / "2.parquet", document_id=["5", "6", "7", "3"])
-    with pytest.raises(DataError, match="query a, document 3 appears twice") as error:
+    with pytest.raises(DataError, match="document 3 of query a") as error:
         read_features(tmp_path)
     assert (error.value.file, error.value.row) == (second, 3)
     write(second, document_id=["5", "6", "7", "8"], price=[1, 2, None, 4])
