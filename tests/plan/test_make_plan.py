@@ -61,6 +61,11 @@ def test_the_recommended_way_is_the_soonest_within_the_cost(plan: Plan) -> None:
     assert dear.recommended is None
     assert "--most-cost" in recommendation(dear)
     assert "5%" in recommendation(replace(plan, unreachable=(0.05,)))
+    logged = next(way for way in plan.ways if way.kind == "as logged")
+    sooner = replace(logged, needs=tuple(replace(need, interactions=1.0) for need in logged.needs))
+    varied = replace(plan, ways=tuple(sooner if way is logged else way for way in plan.ways))
+    assert chosen.instruction[1:] in recommendation(plan)
+    assert chosen.instruction[1:] not in recommendation(varied)
 
 
 def test_without_timestamps_there_are_interactions_only() -> None:

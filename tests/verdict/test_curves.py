@@ -8,7 +8,7 @@ from scipy import stats
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.verdict.checks import Refused
 from saferank.verdict.curves import (
-    AGREES,
+    CONFIRMS,
     CURVE_SHARE,
     ESTIMATED,
     RANGE,
@@ -52,7 +52,7 @@ def test_estimated(varied: LogStatistics) -> None:
 
 def test_a_given_curve_that_the_log_agrees_with(varied: LogStatistics) -> None:
     found = curves_for(varied, 0.6 * TRUTH)  # only ratios matter
-    assert found.kind == AGREES
+    assert found.kind == CONFIRMS
     np.testing.assert_array_equal(found.curve, curves_for(varied, None).curve)
     (other,) = found.others
     np.testing.assert_allclose(other, TRUTH)

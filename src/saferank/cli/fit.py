@@ -213,7 +213,8 @@ def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:
         yield f"Examination, estimated from the log: {curve}."
     needs = "" if schema.base is None else f", and {schema.base}, the scores that it corrects"
     yield f"Features: {listed(schema.names, 3)}{needs}."
-    yield f"{out}: {_chosen(foreseen, method, logging.estimate)}"
+    unit = ranker.policy.inputs["log"].get("unit")
+    yield f"{out}: {_chosen(foreseen, method, logging.estimate, unit)}"
     change = mine.estimate / logging.estimate - 1
     expected = change if foreseen is None else foreseen["improvement"] / logging.estimate
     if foreseen is None or not math.isclose(change, expected, rel_tol=1e-6, abs_tol=1e-9):
@@ -226,13 +227,20 @@ def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:
     yield "The held-out part was not touched: `saferank certify` decides on it."
 
 
-def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float) -> str:
+def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, unit: str | None) -> str:
     """Return what was learned, and what a verdict on it is foreseen to find."""
     if foreseen is None:
         if method in ("auto", "correction"):
             return "the clicks do not support any departure from the current ranker yet: this is a model of it."
         return f"{method}."
     improvement, chance = foreseen["improvement"] / click_rate, foreseen["chance"]
+    if improvement <= 0:
+        words = f"Foreseen: {improvement:+.1%} clicks. Keep the current ranker, and log more."
+        return f"{foreseen['name']}.\n{words}"
     advice = "\nThat is little: log more before you ask for a verdict." if chance < UNLIKELY else ""
-    words = f"Foreseen: {improvement:+.1%} clicks; chance that certify can prove it: {chance:.0%}.{advice}"
+    known = "" if unit is None else f" if every {unit} searched once"
+    words = (
+        f"Foreseen, by the clicks that it learned from: {improvement:+.1%} clicks; expect less.\n"
+        f"Chance that certify can prove it{known}: {chance:.0%}.{advice}"
+    )
     return f"{foreseen['name']}.\n{words}"

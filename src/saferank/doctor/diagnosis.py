@@ -91,6 +91,7 @@ def diagnose(
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if data is None else coverage(aggregated, statistics, pairs, data),
         effective=effective,
+        unit=aggregated.manifest.get("unit"),
         likely_unit=likely_unit(aggregated.manifest),
         dropped={str(kind): int(rows) for kind, rows in (aggregated.manifest.get("bad_rows") or {}).items() if rows},
     )

@@ -85,6 +85,8 @@ class Health:
     """None without features."""
     effective: EffectiveSize | None
     """None if examination is neither given nor can be estimated."""
+    unit: str | None
+    """Column that names users or sessions, if it was named."""
     likely_unit: str | None
     """Column of the log that seems to name users or sessions, if no unit was named."""
     dropped: dict[str, int]

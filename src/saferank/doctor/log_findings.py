@@ -110,7 +110,8 @@ def _effective(health: Health) -> Finding:
             f"Log about {factor:,.{1 if factor < 10 else 0}f} times as much to prove {WANTED_GAIN:.0%}, or less than "
             "that with more randomness."
         )
-    text += f" The held-out part can prove gains in clicks from about {gain:.1%} up."
+    text += f" The held-out part can prove gains in clicks from about {gain:.1%} up"
+    text += "." if health.unit is None else f", or from far more if a few {health.unit} make most of the searches."
     return _graded(_grade(gain, SMALL_GAIN, LARGE_GAIN), code, text, remedy)
 
 

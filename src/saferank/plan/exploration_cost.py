@@ -99,10 +99,10 @@ def exploration_cost(
         estimate = (1/N) sum_q N_q sum_d relevance(d) (rho_log(d) - rho(d)),    rho_log(d) = examined(d) / N_q
         at_most  = mean of X_i + z * standard error,    X_i = sum_d c_i(d) (1 - min(rho(d) / rho_log(d), 10))
 
-    Both are negative for a gain. The first rests on the posterior mean of the relevances, those of never-shown
-    documents included. The second weights the clicks of the log itself, as if never-shown documents were never clicked.
-    Given what was shown it is not below the cost in expectation, for position-based clicks under this examination,
-    however the log was made; the normal quantile z is asymptotic.
+    Both are negative for a gain, and the second is not below the first. The first rests on the posterior mean of the
+    relevances, those of never-shown documents included. The second weights the clicks of the log itself, as if
+    never-shown documents were never clicked. Given what was shown it is not below the cost in expectation, for
+    position-based clicks under this examination, however the log was made; the normal quantile z is asymptotic.
     """
     examined = statistics.shown @ examination
     interactions = np.repeat(statistics.interactions, np.diff(statistics.offsets)).astype(np.float64)
@@ -111,4 +111,5 @@ def exploration_cost(
     terms = patterns.sums(1.0 - np.minimum(ratio, LARGEST_WEIGHT))
     paired = Differences(terms, patterns.interactions, low=-math.inf, high=math.inf)
     error = math.sqrt(paired.variance / paired.interactions)
-    return float(lost.sum()) / statistics.total_interactions, paired.mean + NormalDist().inv_cdf(CONFIDENCE) * error
+    estimate = float(lost.sum()) / statistics.total_interactions
+    return estimate, max(estimate, paired.mean + NormalDist().inv_cdf(CONFIDENCE) * error)

@@ -151,9 +151,11 @@ def recommendation(plan: Plan) -> str:
             f"No plan for {goal}: as far as this log shows, no ranking of these candidates earns that many more "
             "clicks. Log more interactions, or add candidates."
         )
+    logged, way = next(one for one in plan.ways if one.kind == "as logged").goal, plan.recommended
+    if way is not None and logged.interactions <= way.goal.interactions:
+        return f"Keep logging as it is: rankings vary enough, and {logged.in_words} of such a log would certify {goal}."
     if not plan.able:
         return f"None of the ways to randomise that were considered would certify {goal}."
-    way = plan.recommended
     if way is None:
         cheapest = min(plan.able, key=lambda way: way.relative_cost_at_most)
         return (
@@ -161,9 +163,9 @@ def recommendation(plan: Plan) -> str:
             f"cheapest that certifies it: {cheapest.instruction}, which takes "
             f"{cheapest.goal.in_words} and costs at most {cheapest.relative_cost_at_most:.2%} "
             f"(estimate {cheapest.relative_cost:.2%}). Raise --most-cost to accept it."
+            + (f" The log as it is would take {logged.in_words}." if logged.feasible else "")
         )
     need = way.goal
-    logged = next(one for one in plan.ways if one.kind == "as logged").goal
     text = (
         f"{way.instruction[0].upper()}{way.instruction[1:]}: it costs at most {max(way.relative_cost_at_most, 0.0):.2%}"
         f" of the clicks, and {need.in_words} of such a log would certify {goal}"

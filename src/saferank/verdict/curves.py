@@ -37,7 +37,8 @@ FOLLOWS_DEMAND = (
     "within a day rankings hardly vary. The log does not show how often each rank is examined."
 )
 ONE_RANK = "one rank only"
-ESTIMATED, AGREES, UNCHECKED = "estimated", "given, and the log agrees", "given, and the log cannot check it"
+ESTIMATED, CONFIRMS = "estimated", "estimated, and the given one agrees"
+AGREES, UNCHECKED = "given, and the log agrees", "given, and the log cannot check it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +140,7 @@ def curves_for(
     if fixed and check.status == "agrees":
         return Curves(AGREES, relative, None, others)
     if known and check.status == "agrees":
-        return Curves(AGREES, estimate.curve, estimate.log_covariance, (relative,))
+        return Curves(CONFIRMS, estimate.curve, estimate.log_covariance, (relative,))
     if not trust:
         raise Refused(
             f"{unknown} So it cannot check the curve that was given, and a wrong one makes a worse ranker look "
