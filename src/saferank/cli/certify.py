@@ -87,6 +87,12 @@ def certify(
         bool,
         typer.Option("--trust-examination", help="Trust a given examination curve even if LOG cannot confirm it."),
     ] = False,
+    trust_stability: Annotated[
+        bool,
+        typer.Option(
+            "--trust-stability", help="Trust that ranker and demand did not change, though LOG has no timestamps."
+        ),
+    ] = False,
     logging_scores: options.LoggingScores = None,
     live: options.Live = None,
     earlier: options.Earlier = None,
@@ -162,7 +168,9 @@ def certify(
     check_output_file(book, read, option="--ledger")
     if book.resolve() == out.resolve():
         raise UsageError(f"--out and --ledger are both {out}; name two files.")
-    settings = CertifySettings(delta, tolerance, bound, clip, most_weight, trust_examination, random_per_unit)
+    settings = CertifySettings(
+        delta, tolerance, bound, clip, most_weight, trust_examination, trust_stability, random_per_unit
+    )
     console, status = Console(), Console(stderr=True)
     ranker = str(candidate) if model is None else Policy.load(model)
 
@@ -230,6 +238,8 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
         "trained-until": f"made from nothing after {certificate.trained_until}",
     }
     relies_on = ["a given examination curve that the log cannot confirm"] if certificate.unchecked else []
+    if any(doubt.code == "no-timestamps" for doubt in certificate.doubts):
+        relies_on.append("your word that ranker and demand did not change")
     if certificate.independence in word:
         relies_on.append(f"your word that the ranker was {word[certificate.independence]}")
     for what in relies_on:

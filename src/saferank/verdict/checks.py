@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from saferank.doctor.strata import StratumCounts
 from saferank.engine.errors import DataError, UsageError
+from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.earlier_logs import share_files
 from saferank.logs.periods import seconds_of
 
@@ -69,6 +70,22 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
             f"{_words(log.get('split'))}, so that training and held-out impressions overlap; split it as for training.",
             code="other-split",
             file=log.get("source"),
+        )
+
+
+def check_dated(log: AggregatedLog, *, known: bool, trust: bool) -> None:
+    """Raise if a log without timestamps is to be believed, unless the scores behind its rankings are known.
+
+    A ranker that is retrained while demand drifts makes a log in which a worse ranker looks better, and without times
+    such a log looks like any other.
+    """
+    if not known and not trust and not log.periods:
+        raise Refused(
+            "the log has no timestamps, so nothing shows whether the ranker changed while demand did (a nightly "
+            "retrain), and a worse ranker would look better then. Log a timestamp; or, if neither changed, say so "
+            "(--trust-stability).",
+            code="no-timestamps",
+            file=log.source,
         )
 
 

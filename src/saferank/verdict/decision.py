@@ -17,7 +17,7 @@ from saferank.engine.types.log_statistics import LogStatistics, stacked
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.earlier_logs import described
 from saferank.verdict.certificate import Certificate, Verdict
-from saferank.verdict.checks import Refused, check_cutoff, check_features, check_known_ranker, check_ranked
+from saferank.verdict.checks import Refused, check_cutoff, check_dated, check_features, check_known_ranker, check_ranked
 from saferank.verdict.comparison import Comparison, Rankers
 from saferank.verdict.curves import UNCHECKED, curves_for
 from saferank.verdict.details import with_details
@@ -57,6 +57,8 @@ class CertifySettings:
     """Limit of a click's weight; chosen on the validation part if None."""
     trust_examination: bool = False
     """Whether a given curve is believed where the log cannot check it."""
+    trust_stability: bool = False
+    """Whether ranker and demand are believed not to have changed where the log has no timestamps to check it by."""
     random_per_unit: bool = False
     """Whether rankings that depend on the user were drawn at random, and not by the user's taste."""
     spent: float = 1.0
@@ -88,6 +90,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     _check_call(inputs, settings)
     check_cutoff(log.manifest)
     doubts = log_doubts(log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit)
+    check_dated(log, known=inputs.logging_scores is not None, trust=settings.trust_stability)
     rankers = Rankers(log, ranker, inputs.logging_scores)
     past = [one.statistics(PARTS, shown_pairs(one)) for one in inputs.earlier]
     judge, by_period, seen_queries = _best_judge(rankers, settings, doubts, inputs.examination, past)
