@@ -16,6 +16,7 @@ from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.propensity.logging_exposure import examined
 from saferank.engine.propensity.posterior_relevance import posterior_relevance
 from saferank.engine.ragged import query_sums
+from saferank.engine.types.log_statistics import LogStatistics
 from saferank.learning.foresight import Foreseen, Foresight
 from saferank.learning.methods import LoggedPart
 from saferank.learning.relevance import RelevanceModel, Sample, fit_relevance
@@ -49,16 +50,6 @@ class Slopes:
         worth = max(self.start_slope, self.start_error)
         return self.slope * kept / worth if kept > 0 and worth > 0 else 0.0
 
-    @property
-    def kept_slope(self) -> float:
-        """The slope of R-hat, shrunk."""
-        return _shrunk(self.slope, self.error)
-
-    @property
-    def kept_start_slope(self) -> float:
-        """The slope of start scores, shrunk."""
-        return _shrunk(self.start_slope, self.start_error)
-
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -78,34 +69,58 @@ class Evidence:
     flatter_exposure: Floats | None
     """The same, see `LoggedPart`."""
     verdict_interactions: int
+    parts: tuple[LogStatistics, LogStatistics] | None = None
+    """Of the first sample: what may teach, earlier logs included, and the validation part, which judges what that
+    taught. None where the two have different queries."""
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """R of each document of the first sample as predicted without its own clicks.
+
+            predicted(d) = m + a R-hat(d) + b start(d) + c log rho_0(d)
+
+        m is the mean relevance of what was examined; R-hat is taken less its mean, and the others less their mean over
+        the query. What the current ranker shows often is more relevant, also where no feature tells why: the start is
+        only a model of it, rho_0 is what it did. Slopes are fitted to clicks that R-hat has not seen, and shrunk by
+        their standard errors, 1 - 1 / z^2.
+        """
+        sample, start = self.samples[0], self.starts[0].astype(np.float64)
+        shown, offsets = _log_exposure(self.logging_exposure, sample), sample.data.offsets
+        slopes, errors = within_query_slopes([sample], [np.stack([self.held_out[0], start, shown])])
+        kept = [_shrunk(slope, error) for slope, error in zip(slopes, errors, strict=True)]
+        log, times = self.history[0].log, examined(self.history[0].log, sample.examination)
+        predicted = np.full(sample.data.documents, log.clicks.sum() / max(times.sum(), 1.0))
+        predicted += kept[0] * (self.held_out[0] - _mean(self.held_out[0], _weight(sample)))
+        for slope, values in zip(kept[1:], (start, shown), strict=True):
+            predicted += slope * within_queries(values, self.logging_exposure, offsets)
+        return predicted
 
     @cached_property
     def relevance(self) -> Floats:
-        """R of each document of the first sample: as predicted without its query's clicks, and moved by those.
+        """R of each document of the first sample: as predicted, and moved by all its clicks."""
+        return self.relevance_after(self.history[0].log)
 
-            predicted(d) = m + slope (R-hat(d) - mean R-hat) + start_slope (start(d) - mean start of the query)
-
-        m is the mean relevance of what was examined. Slopes are shrunk by their standard errors, 1 - 1 / z^2. How far
-        clicks move the prediction: see `posterior_relevance`.
-        """
-        sample, slopes = self.history[0], self.slopes
-        evidence, offsets = click_evidence(sample.log, sample.examination), sample.data.offsets
-        times = examined(sample.log, sample.examination)
-        predicted = np.full(sample.data.documents, sample.log.clicks.sum() / max(times.sum(), 1.0))
-        predicted += slopes.kept_slope * (self.held_out[0] - _mean(self.held_out[0], evidence.weight))
-        start = self.starts[0].astype(np.float64)
-        predicted += slopes.kept_start_slope * within_queries(start, self.logging_exposure, offsets)
-        return posterior_relevance(sample.log, sample.examination, predicted).relevance
+    def relevance_after(self, log: LogStatistics) -> Floats:
+        """Return R of each document: as predicted, and moved by its clicks in this log (`posterior_relevance`)."""
+        return posterior_relevance(log, self.samples[0].examination, self.predicted).relevance
 
     @cached_property
     def foresight(self) -> Foresight:
-        """Foresees verdicts on the first sample."""
+        """Foresees verdicts on the first sample for policies that did not see the clicks on a document's query."""
+        return self._foresight(self.relevance)
+
+    @cached_property
+    def unseen_foresight(self) -> Foresight:
+        """Foresees verdicts for policies that saw the clicks of the train part, by those of the validation part."""
+        return self.foresight if self.parts is None else self._foresight(self.relevance_after(self.parts[1]))
+
+    def _foresight(self, relevance: Floats) -> Foresight:
         sample = self.samples[0]
         start = exposure(self.starts[0], sample.data.offsets, sample.examination).astype(np.float64)
         return Foresight(
             sample.log,
             sample.examination,
-            self.relevance,
+            relevance,
             start,
             self.logging_exposure,
             self.verdict_interactions,
@@ -134,9 +149,14 @@ def find_evidence(
     held_out = [model.cross_fitted(place, sample.data) for place, sample in enumerate(samples)]
     slopes = fit_slopes(samples, starts, held_out)
     size = validation.verdict_interactions or validation.log.total_interactions
+    teaching = None
+    if train.data is validation.data:
+        taught = with_earlier([Sample(train.data, train.log, train.examination)], earlier)[0].log
+        teaching = taught, validation.log
     return Evidence(
-        samples, history, model, starts, held_out, slopes, parts[0].logging_exposure, parts[0].flatter_exposure, size
-    )
+        samples, history, model, starts, held_out, slopes, parts[0].logging_exposure, parts[0].flatter_exposure, size,
+        teaching,
+    )  # fmt: skip
 
 
 def with_relevance(
@@ -204,33 +224,51 @@ def with_earlier(samples: Sequence[Sample], earlier: Sequence[Sample]) -> list[S
 
 
 def fit_slopes(samples: Sequence[Sample], starts: Sequence[NDArray[np.float32]], held_out: Sequence[Floats]) -> Slopes:
-    """Weight start scores and R-hat by least squares within queries, on clicks that R-hat has not seen.
+    """Weight start scores and R-hat against each other, on clicks that R-hat has not seen."""
+    columns = [np.stack([start.astype(np.float64), found]) for start, found in zip(starts, held_out, strict=True)]
+    slopes, errors = within_query_slopes(samples, columns)
+    return Slopes(float(slopes[0]), float(errors[0]), float(slopes[1]), float(errors[1]))
 
-    Standard errors allow for clicks of one query that are correlated.
+
+def within_query_slopes(samples: Sequence[Sample], columns: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Return the slopes of clicks / examined on the columns, by least squares within queries, and standard errors.
+
+    The columns of a sample are (column, document). Standard errors allow for correlated clicks of a query.
     """
-    normal, right, kept = np.zeros((2, 2)), np.zeros(2), []
-    for sample, start, relevance in zip(samples, starts, held_out, strict=True):
+    size = len(columns[0])
+    normal, right, kept = np.zeros((size, size)), np.zeros(size), []
+    for sample, values in zip(samples, columns, strict=True):
         evidence, offsets = click_evidence(sample.log, sample.examination), sample.data.offsets
         weight = evidence.weight
-        x = np.stack([within_queries(values, weight, offsets) for values in (start.astype(np.float64), relevance)])
+        x = np.stack([within_queries(column, weight, offsets) for column in values])
         y = within_queries(evidence.relevance, weight, offsets)
         normal += (weight * x) @ x.T
         right += (weight * x) @ y
         kept.append((x, y, weight, offsets))
     inverse = np.linalg.pinv(normal, hermitian=True)
     slopes = inverse @ right
-    meat = np.zeros((2, 2))
+    meat = np.zeros((size, size))
     for x, y, weight, offsets in kept:
         scores = query_sums((weight * (y - slopes @ x) * x).T, offsets)
         meat += scores.T @ scores
-    errors = np.sqrt(np.maximum(np.diag(inverse @ meat @ inverse), 0.0))
-    return Slopes(float(slopes[0]), float(errors[0]), float(slopes[1]), float(errors[1]))
+    return slopes, np.sqrt(np.maximum(np.diag(inverse @ meat @ inverse), 0.0))
 
 
 def within_queries(values: Floats, weight: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Return the values less their weighted mean over the query."""
     mean = query_sums(weight * values, offsets) / np.maximum(query_sums(weight, offsets), np.finfo(np.float64).tiny)
     return values - np.repeat(mean, np.diff(offsets))
+
+
+def _log_exposure(logging_exposure: Floats, sample: Sample) -> Floats:
+    """Return log rho_0 of each document; what was never shown counts as half shown once, at the last rank."""
+    interactions = np.maximum(sample.log.interactions, 1)[sample.log.query_of_document]
+    least = 0.5 * float(sample.examination[sample.examination > 0].min()) / interactions
+    return np.log(np.maximum(logging_exposure, least))
+
+
+def _weight(sample: Sample) -> Floats:
+    return click_evidence(sample.log, sample.examination).weight
 
 
 def _shrunk(slope: float, error: float) -> float:
