@@ -75,7 +75,7 @@ def _grow(
     seed: int,
     progress: Callable[[Epoch], None] | None,
 ) -> Forest:
-    """Return trees that raise the clicks under this relevance, as long as `go_on` says so of their number and scores."""
+    """Return trees that raise the clicks under this relevance, as long as `go_on(number, scores)` says so."""
     import lightgbm
 
     sample, start = evidence.samples[0], evidence.starts[0]

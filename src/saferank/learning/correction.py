@@ -77,22 +77,23 @@ class Evidence:
     def predicted(self) -> Floats:
         """R of each document of the first sample as predicted without its own clicks.
 
-            predicted(d) = m + a R-hat(d) + b start(d) + c log rho_0(d)
+            predicted(d) = m + a R-hat(d) + b start(d) + c log rho_0(d) + e rho_0(d)
 
         m is the mean relevance of what was examined; R-hat is taken less its mean, and the others less their mean over
         the query. What the current ranker shows often is more relevant, also where no feature tells why: the start is
         only a model of it, rho_0 is what it did. Slopes are fitted to clicks that R-hat has not seen, and shrunk by
-        their standard errors, 1 - 1 / z^2.
+        their standard errors, 1 - 1 / z^2; a and b are not below 0.
         """
-        sample, start = self.samples[0], self.starts[0].astype(np.float64)
-        shown, offsets = _log_exposure(self.logging_exposure, sample), sample.data.offsets
-        slopes, errors = within_query_slopes([sample], [np.stack([self.held_out[0], start, shown])])
-        kept = [_shrunk(slope, error) for slope, error in zip(slopes, errors, strict=True)]
+        sample, offsets, rho_0 = self.samples[0], self.samples[0].data.offsets, self.logging_exposure
+        columns = np.stack([self.held_out[0], self.starts[0], _log_exposure(rho_0, sample), rho_0])
+        slopes, errors = within_query_slopes([sample], [columns])
+        kept = _shrunk(slopes, errors)
+        kept[:2] = np.maximum(kept[:2], 0.0)
         log, times = self.history[0].log, examined(self.history[0].log, sample.examination)
-        predicted = np.full(sample.data.documents, log.clicks.sum() / max(times.sum(), 1.0))
-        predicted += kept[0] * (self.held_out[0] - _mean(self.held_out[0], _weight(sample)))
-        for slope, values in zip(kept[1:], (start, shown), strict=True):
-            predicted += slope * within_queries(values, self.logging_exposure, offsets)
+        mean = log.clicks.sum() / max(times.sum(), 1.0)
+        predicted: Floats = mean + kept[0] * (columns[0] - _mean(columns[0], _weight(sample)))
+        for slope, column in zip(kept[1:], columns[1:], strict=True):
+            predicted += slope * within_queries(column, rho_0, offsets)
         return predicted
 
     @cached_property
@@ -271,9 +272,10 @@ def _weight(sample: Sample) -> Floats:
     return click_evidence(sample.log, sample.examination).weight
 
 
-def _shrunk(slope: float, error: float) -> float:
-    """Return the slope times 1 - 1 / z^2; 0 unless it is more than a standard error above 0."""
-    return slope * (1 - (error / slope) ** 2) if slope > error > 0 else 0.0
+def _shrunk(slopes: Floats, errors: Floats) -> Floats:
+    """Return the slopes times 1 - 1 / z^2; 0 within a standard error of 0."""
+    z = np.divide(slopes, errors, out=np.zeros(len(slopes)), where=errors > 0)
+    return slopes * np.maximum(1.0 - 1.0 / np.maximum(np.square(z), 1.0), 0.0)
 
 
 def _mean(values: Floats, weight: Floats) -> float:
