@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ LEAST_EVIDENCE = 2.6**2
 """A correction whose slope is not 2.6 standard errors above 0 is left out; beyond, it is shrunk by 1 - 2.6^2 / z^2."""
 STEPS = tuple(2.0**power for power in range(-5, 9))
 """Shares of the correction that are tried; more than all of it only for a start that hardly prefers anything."""
+JUDGING = 0.25
+"""Share of the clicks of earlier logs that judges the path of trees, and does not grow it."""
 FLAT = 1.0
 """Standard deviation of the scores of a query up to which steps beyond 1 are tried."""
 
@@ -70,8 +72,8 @@ class Evidence:
     """The same, see `LoggedPart`."""
     verdict_interactions: int
     parts: tuple[LogStatistics, LogStatistics] | None = None
-    """Of the first sample: what may teach, earlier logs included, and the validation part, which judges what that
-    taught. None where the two have different queries."""
+    """Of the first sample: the train part and most of earlier logs, which teach, and the validation part and the rest,
+    which judge what those taught. None where train and validation have different queries."""
 
     @cached_property
     def predicted(self) -> Floats:
@@ -112,7 +114,7 @@ class Evidence:
 
     @cached_property
     def unseen_foresight(self) -> Foresight:
-        """Foresees verdicts for policies that saw the clicks of the train part, by those of the validation part."""
+        """Foresees verdicts for policies that were taught by the first of `parts`, by the clicks of the second."""
         return self.foresight if self.parts is None else self._foresight(self.relevance_after(self.parts[1]))
 
     def _foresight(self, relevance: Floats) -> Foresight:
@@ -152,8 +154,9 @@ def find_evidence(
     size = validation.verdict_interactions or validation.log.total_interactions
     teaching = None
     if train.data is validation.data:
-        taught = with_earlier([Sample(train.data, train.log, train.examination)], earlier)[0].log
-        teaching = taught, validation.log
+        past = [one.log.thinned(JUDGING, np.random.default_rng([seed, 9])) for one in earlier if one.data is train.data]
+        judging = reduce(LogStatistics.merge, [part for part, _ in past], validation.log)
+        teaching = reduce(LogStatistics.merge, [part for _, part in past], train.log), judging
     return Evidence(
         samples, history, model, starts, held_out, slopes, parts[0].logging_exposure, parts[0].flatter_exposure, size,
         teaching,
