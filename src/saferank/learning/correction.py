@@ -114,8 +114,28 @@ class Evidence:
 
     @cached_property
     def unseen_foresight(self) -> Foresight:
-        """Foresees verdicts for policies that were taught by the first of `parts`, by the clicks of the second."""
-        return self.foresight if self.parts is None else self._foresight(self.relevance_after(self.parts[1]))
+        """Foresees verdicts for policies that were taught by the first of `parts`: see `calibrated`."""
+        return self.foresight if self.parts is None else self._foresight(self.calibrated)
+
+    @cached_property
+    def calibrated(self) -> Floats:
+        """R after the clicks of the first of `parts`, stretched or shrunk as those of the second say.
+
+            m + a predicted(d) + b (R(d) - predicted(d)),    both within queries
+
+        a and b would be 1 if R were what can be expected given the clicks that taught it. They are fitted to the clicks
+        that did not, and drawn towards 1 by their standard errors, like the slopes of `predicted` towards 0.
+        """
+        assert self.parts is not None
+        taught, judging = self.parts
+        sample, moved = self.samples[0], self.relevance_after(taught) - self.predicted
+        columns = np.stack([self.predicted, moved])
+        slopes, errors = within_query_slopes([replace(sample, log=judging)], [columns])
+        kept = 1.0 + _shrunk(slopes - 1.0, errors)
+        mean = judging.clicks.sum() / max(examined(judging, sample.examination).sum(), 1.0)
+        within = [within_queries(column, self.logging_exposure, sample.data.offsets) for column in columns]
+        calibrated: Floats = np.clip(mean + kept @ np.stack(within), 0.0, 1.0)
+        return calibrated
 
     def _foresight(self, relevance: Floats) -> Foresight:
         sample = self.samples[0]
@@ -276,7 +296,7 @@ def _weight(sample: Sample) -> Floats:
 
 
 def _shrunk(slopes: Floats, errors: Floats) -> Floats:
-    """Return the slopes times 1 - 1 / z^2; 0 within a standard error of 0."""
+    """Return the slopes times 1 - 1 / z^2; 0 within a standard error of 0, and where there is no error at all."""
     z = np.divide(slopes, errors, out=np.zeros(len(slopes)), where=errors > 0)
     return slopes * np.maximum(1.0 - 1.0 / np.maximum(np.square(z), 1.0), 0.0)
 
