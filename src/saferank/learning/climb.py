@@ -20,8 +20,8 @@ from saferank.learning.lightgbm_trees import built, can_split, first_features, f
 from saferank.learning.training_loop import Epoch, FitResult
 from saferank.policy.scorers.trees import Trees
 
-PARAMETERS: dict[str, Any] = BOOSTING | {"learning_rate": 0.3}
-STOPS = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 130, 190, 270)
+PARAMETERS: dict[str, Any] = BOOSTING | {"learning_rate": 0.6}
+STOPS = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 130, 190, 270, 400)
 """Numbers of trees after which the policy is foreseen."""
 LEAST_CHANCE = 0.3
 """Chance of a proof below which a policy is not taken: the clicks that taught it are hardly more than those to come."""
