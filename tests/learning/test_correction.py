@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.lab.simulate import simulate
-from saferank.learning.correction import (
+from saferank.learning.correction import STEPS, correct
+from saferank.learning.evidence import (
     LEAST_EVIDENCE,
-    STEPS,
     Evidence,
     Slopes,
-    correct,
     find_evidence,
     fit_slopes,
     with_relevance,

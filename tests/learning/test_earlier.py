@@ -7,7 +7,7 @@ import pytest
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.lab.simulate import simulate
-from saferank.learning.correction import find_evidence, with_earlier
+from saferank.learning.evidence import find_evidence, with_earlier
 from saferank.learning.fit_policy import fit_policy, logged_parts
 from saferank.learning.relevance import Sample
 from saferank.learning.settings import FitSettings

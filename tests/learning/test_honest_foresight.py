@@ -8,7 +8,7 @@ import pytest
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.simulate import simulate
-from saferank.learning.correction import find_evidence
+from saferank.learning.evidence import find_evidence
 from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import choose
 from saferank.learning.start import logging_model

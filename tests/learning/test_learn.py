@@ -19,7 +19,8 @@ from saferank.features.schema import FeatureSchema
 from saferank.lab.simulate import simulate
 from saferank.learning.boosting import boost
 from saferank.learning.climb import climb
-from saferank.learning.correction import correct, find_evidence
+from saferank.learning.correction import correct
+from saferank.learning.evidence import find_evidence
 from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import LIKELY, learn, queries_come_again
 from saferank.learning.methods import METHODS, LoggedPart

@@ -14,7 +14,7 @@ from saferank.engine.forest import Forest
 from saferank.engine.objectives.direct_method import direct_method
 from saferank.learning.boosting import PARAMETERS as BOOSTING
 from saferank.learning.boosting import newton_step
-from saferank.learning.correction import Evidence
+from saferank.learning.evidence import Evidence
 from saferank.learning.foresight import Foreseen
 from saferank.learning.lightgbm_trees import built, can_split, first_features, forest_of, give_memory_back, threads_for
 from saferank.learning.training_loop import Epoch, FitResult

@@ -12,7 +12,8 @@ from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.learning.boosting import boost
 from saferank.learning.climb import climb
-from saferank.learning.correction import Evidence, correct, find_evidence, with_relevance
+from saferank.learning.correction import correct
+from saferank.learning.evidence import Evidence, find_evidence, with_relevance
 from saferank.learning.methods import METHODS, LoggedPart, Method
 from saferank.learning.relevance import Sample
 from saferank.learning.settings import TrainingSettings
