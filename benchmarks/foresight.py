@@ -55,7 +55,7 @@ class Shop:
         """True clicks per interaction of a policy."""
         issued = self.logs[0].merge(self.logs[1]).interactions[self.data.query_of_document]
         rho = exposure(scores, self.data.offsets, EXAMINATION)
-        return float((rho * self.relevance) @ issued) / (issued.sum() / DOCUMENTS)
+        return float((rho * self.relevance) @ issued) / float(issued.sum() / DOCUMENTS)
 
 
 def make_shop(seed: int, noise: float, sharpness: float, told: float, interactions: int) -> Shop:
