@@ -1,5 +1,7 @@
+import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.running import Call
@@ -10,6 +12,7 @@ from tests.cli.running import Call
 def test_a_small_reproduction_writes_table_figures_and_findings(saferank: Call, tmp_path: Path) -> None:
     methods = "logging,exposure-ips,exposure-crm"
     options = ["--methods", methods, "--interactions", "100", "--runs", "1", "--jobs", "1", "--quick"]
+    options += ["--gain", "linear", "--stop-by", "clicks"]
     ran = saferank("reproduce", "synthetic:small", *options, "--out", tmp_path)
     assert ran.exit_code == 0, ran.err
     assert "Exposure CRM" in ran.out
@@ -17,9 +20,26 @@ def test_a_small_reproduction_writes_table_figures_and_findings(saferank: Call, 
     assert {"results.parquet", "manifest.json", "report.md", "table_ndcg.tex", "figure_ndcg.png"} <= written
     assert {"figure_ndcg.svg", "figure_ndcg.html", "figure_ndcg_by_score.png"} <= written
     assert "(a)" in (tmp_path / "report.md").read_text()
+    assert "gain: the label" in (tmp_path / "report.md").read_text()
+    settings = json.loads((tmp_path / "manifest.json").read_text())["settings"]
+    assert (settings["gain"], settings["training"]["stop_by"], settings["training"]["epochs"]) == (
+        "linear",
+        "clicks",
+        10,
+    )
+    assert pq.read_table(tmp_path / "results.parquet")["gain"].unique().to_pylist() == ["linear"]
 
 
-@pytest.mark.parametrize("wrong", [["--methods", "magic"], ["--interactions", "lots"], ["--constant", "guess"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--methods", "magic"],
+        ["--interactions", "lots"],
+        ["--constant", "guess"],
+        ["--gain", "square"],
+        ["--stop-by", "eye"],
+    ],
+)
 def test_a_wrong_call_ends_with_2_and_writes_nothing(wrong: list[str], saferank: Call, tmp_path: Path) -> None:
     ran = saferank("reproduce", "synthetic:small", *wrong, "--out", tmp_path / "x")
     assert ran.exit_code == 2

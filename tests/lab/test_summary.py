@@ -1,4 +1,5 @@
 import math
+from dataclasses import astuple
 from pathlib import Path
 
 import pyarrow as pa
@@ -398,10 +399,22 @@ def test_results_that_cannot_be_used(tmp_path: Path) -> None:
         made_table(runs("logging", 0, [0.5]))
 
 
+def test_the_gain_is_stated_under_the_table_and_one_table_has_one() -> None:
+    rows = table([*runs("logging", 0, [0.5]), *runs("exposure-crm", 100, [0.5], 0.01)])
+    assert "2^label - 1" in results_table(read_results(rows)).legend()
+    assert "2^label - 1" in results_table(read_results(rows.drop_columns(["gain"]))).legend()
+    column = rows.schema.get_field_index("gain")
+    linear = rows.set_column(column, "gain", pa.array(["linear"] * 2))
+    assert "gain: the label" in results_table(read_results(linear)).legend()
+    with pytest.raises(DataError) as error:
+        read_results(rows.set_column(column, "gain", pa.array(["linear", "exponential"])))
+    assert error.value.column == "gain"
+
+
 def test_names_of_results_say_what_a_method_is_told() -> None:
     told = {name: method_and_told(name) for name in LABELS}
     assert {method for method, _ in told.values()} == set(ALL_METHODS)
     assert told["exposure-crm"][1] == Told()
-    found = {(told[name][0], told[name][1].exposure, told[name][1].start) for name in TOLD_METHODS}
-    ways = [(True, True), (True, False), (False, True)]
+    found = {(told[name][0], *astuple(told[name][1])[1:]) for name in TOLD_METHODS}
+    ways = [(True, True, False), (True, False, False), (False, True, False), (False, False, True)]
     assert found == {(method, *way) for method in ("exposure-ips", "exposure-crm") for way in ways}

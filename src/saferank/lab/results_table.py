@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from saferank.engine.errors import UsageError
+from saferank.engine.metrics import Gain
 from saferank.lab.results import CONSTANT, DELTA, LABELS, TOLD_METHODS, Results, nearest, plain_number
 from saferank.lab.significance import SIGNIFICANT, Summary, summarise, t_test
 
 PAPER_INTERACTIONS = (4e2, 4e7, 1e9)
 Mark = Literal["lower", "higher", "same", ""]
+GAINS: dict[Gain, str] = {"exponential": "gain 2^label - 1", "linear": "gain: the label"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class ResultsTable:
     """(dataset, N)."""
     rows: dict[str, tuple[Cell | None, ...]]
     """Method -> its cells, None where the results have no such run."""
+    gain: Gain = "exponential"
 
     def heading(self) -> list[str]:
         """One text per column, the first for the names of the methods."""
@@ -71,7 +74,8 @@ class ResultsTable:
             f"(p < {SIGNIFICANT}), ★ no significant difference. "
         )
         return (
-            f"NDCG@5 on the test queries: mean (standard deviation) over {runs}. "
+            f"NDCG@5 ({GAINS[self.gain]}) on the test queries that have a relevant document: mean (standard deviation) "
+            f"over {runs}. "
             f"{tested if any(cell.mark for cell in cells) else ''}"
             "Bold: the highest of the paper's methods that learn from clicks."
         )
@@ -102,7 +106,7 @@ def results_table(
     rows = {method: tuple(row) for method, row in cells.items() if any(cell is not None for cell in row)}
     if not rows:
         raise UsageError("the results hold no method that learns from clicks yet: nothing to show in a table.")
-    return ResultsTable(tuple(columns), rows)
+    return ResultsTable(tuple(columns), rows, results.gain)
 
 
 def _cell(method: str, summaries: dict[str, Summary]) -> Cell | None:
