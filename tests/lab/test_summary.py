@@ -244,6 +244,9 @@ def test_ablation_that_turns_the_wrong_way() -> None:
     assert by_letter(table(turned))["e"].holds is True
     lost = [(*row[:5], row[5] - (0.003 if row[2:4] == (10**8, 1e-3) else 0)) for row in turned]
     assert by_letter(table(lost))["e"].holds is False
+    assert "action CRM" not in by_letter(table(turned))["e"].evidence
+    both = turned + runs("action-crm", 10**8, [0.45], 0.1) + runs("action-crm", 10**8, [0.40], 1e-3)
+    assert by_letter(table(both))["e"].evidence.endswith("action CRM 0.1: 0.4500, 0.001: 0.4000")
 
 
 def test_findings_that_the_results_cannot_decide() -> None:
