@@ -71,7 +71,24 @@ def test_markdown_table_by_hand() -> None:
         "| Exposure CRM | **0.500 (0.001)** | **0.590 (0.002)** |",
     ]
     assert "over 3 runs" in made.legend()
-    assert "Student t-test" in made.legend()
+    assert "paired Student t-test" in made.legend()
+
+
+def test_methods_are_tested_run_by_run() -> None:
+    """A difference that is the same in every run is one, however much the runs differ; and only runs of both count."""
+    rows = [
+        *runs("exposure-crm", 400, [0.3, 0.4, 0.5], 0.01),
+        *runs("naive", 400, [0.299, 0.3991, 0.499]),
+        *runs("exposure-ips", 400, [0.299, 0.41, 0.49]),
+        *runs("action-ips", 400, [0.2]),
+    ]
+    lines = markdown(made_table(rows)).splitlines()
+    assert lines[2:] == [
+        "| Naive | 0.399 (0.100) ▼ |",
+        "| Action IPS | 0.200 |",
+        "| Exposure IPS | **0.400 (0.096)** ★ |",
+        "| Exposure CRM | **0.400 (0.100)** |",
+    ]
 
 
 def test_latex_table_by_hand() -> None:
