@@ -4,6 +4,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from saferank.engine.errors import UsageError
+from saferank.lab.reproduce import Plan
+from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS
 from tests.cli.running import Call
 
 
@@ -45,3 +48,26 @@ def test_a_wrong_call_ends_with_2_and_writes_nothing(wrong: list[str], saferank:
     assert ran.exit_code == 2
     assert wrong[1] in ran.err
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "added"),
+    [
+        ([], ()),
+        (["--last-rank"], LAST_RANK_METHODS),
+        (["--neighbours"], NEIGHBOURS),
+        (["--known-logging-policy", "--last-rank"], (*KNOWN_METHODS, *LAST_RANK_METHODS)),
+    ],
+)
+def test_options_add_methods_to_the_papers(
+    options: list[str], added: tuple[str, ...], saferank: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Plan] = []
+
+    def stop(plan: Plan, *_: object, **__: object) -> Path:
+        plans.append(plan)
+        raise UsageError("enough")
+
+    monkeypatch.setattr("saferank.lab.reproduce.reproduce", stop)
+    saferank("reproduce", "synthetic:small", *options, "--out", tmp_path / "x")
+    assert plans[0].methods == (*PAPER_METHODS, *added)

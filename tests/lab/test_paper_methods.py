@@ -8,7 +8,8 @@ import pytest
 
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.types.ranking_data import RankingData
-from saferank.lab.paper_methods import PAPER_METHODS, evaluate, learn_in_world, logged_parts, simulate_logs
+from saferank.lab.paper_methods import evaluate, learn_in_world, logged_parts, simulate_logs
+from saferank.lab.results import PAPER_METHODS
 from saferank.learning.training_loop import FitResult
 from saferank.policy.scorers import make_scorer, score
 from saferank.policy.scorers.trees import Trees

@@ -8,10 +8,13 @@ import pytest
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.lab.break_even import BreakEven, break_even_points, crossing
+from saferank.lab.deployment_rules import DEPLOYMENT_RULES
 from saferank.lab.paper_findings import PaperFinding, paper_findings
 from saferank.lab.paper_methods import ALL_METHODS
 from saferank.lab.results import (
+    KNOWN_METHODS,
     LABELS,
+    NEIGHBOURS,
     TOLD_METHODS,
     Metric,
     Told,
@@ -436,5 +439,8 @@ def test_names_of_results_say_what_a_method_is_told() -> None:
     assert {method for method, _ in told.values()} == set(ALL_METHODS)
     assert told["exposure-crm"][1] == Told()
     found = {(told[name][0], *astuple(told[name][1])[1:]) for name in TOLD_METHODS}
-    ways = [(True, True, False), (True, False, False), (False, True, False), (False, False, True)]
+    ways = [(True, True, False, ""), (True, False, False, ""), (False, True, False, ""), (False, False, True, "")]
+    ways += [(False, False, False, rule) for rule in DEPLOYMENT_RULES]
     assert found == {(method, *way) for method in ("exposure-ips", "exposure-crm") for way in ways}
+    assert {told[name][1].exposure or told[name][1].start for name in KNOWN_METHODS} == {True}
+    assert set(NEIGHBOURS) <= set(LABELS)

@@ -53,6 +53,10 @@ def reproduce(
             help="Also IPS and CRM with the exposure of the last rank known, as in the authors' later code.",
         ),
     ] = False,
+    neighbours: Annotated[
+        bool,
+        typer.Option("--neighbours", help="Also DR, safe DR, PRPO, the gain bound, POEM, and IPS with SEA or GENSPEC."),
+    ] = False,
     stop_by: Annotated[
         Literal["objective", "clicks"],
         typer.Option(help="The epoch with the highest value on validation clicks: of a method's objective, or of IPS."),
@@ -75,15 +79,18 @@ def reproduce(
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
     """
-    from saferank.lab.paper_methods import PAPER_METHODS
     from saferank.lab.reproduce import Plan, parse_interactions
     from saferank.lab.reproduce import reproduce as run
-    from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS
+    from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS
     from saferank.report.publish import publish
 
     chosen = PAPER_METHODS if methods == "all" else tuple(parse_names(methods))
-    for told, added in ((known_logging_policy, KNOWN_METHODS), (last_rank, LAST_RANK_METHODS)):
-        chosen = tuple(dict.fromkeys([*chosen, *(added if told else ())]))
+    for asked, added in (
+        (known_logging_policy, KNOWN_METHODS),
+        (last_rank, LAST_RANK_METHODS),
+        (neighbours, NEIGHBOURS),
+    ):
+        chosen = tuple(dict.fromkeys([*chosen, *(added if asked else ())]))
     plan = Plan(
         dataset=data,
         methods=chosen,

@@ -17,6 +17,7 @@ from saferank.engine.propensity.logging_exposure import (
 )
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
+from saferank.lab.deployment_rules import DEPLOYMENT_RULES, exposure_ratio
 from saferank.lab.simulate import simulate
 from saferank.lab.world import World, train_on_labels
 from saferank.learning.boosting import boost
@@ -29,8 +30,6 @@ from saferank.policy.scorers import make_scorer, score
 from saferank.policy.scorers.trees import Trees
 
 WITHOUT_CLICKS = ("logging", "skyline")
-PAPER_METHODS = (*WITHOUT_CLICKS, "naive", "action-ips", "action-crm", "exposure-ips", "exposure-crm")
-"""The methods that the paper compares."""
 ALL_METHODS = (*WITHOUT_CLICKS, *METHODS)
 PAPER_RISK = Risk(delta=0.01, constant="paper")
 KEPT_RANKINGS = 256
@@ -77,14 +76,16 @@ def learn_in_world(
     start: bool | None = None,
     scorer: str = "mlp",
     training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+    deploy: str = "",
     report: Callable[[FitResult], None] | None = None,
 ) -> torch.nn.Module:
     """Learn from the logs, and return the scorer. `logging` and `skyline` need no log.
 
     `known`: whether exposure-based methods are given the exact exposure of the logging policy; `last_rank`: that of the
     last rank only. `start`: whether learning begins with it, and may end with it; as `known` unless given. Trees begin
-    with a model of it otherwise, as in `fit`; other scorers with random weights, as in the paper. `report` is told how
-    training went.
+    with a model of it otherwise, as in `fit`; other scorers with random weights, as in the paper. `deploy`: the rule
+    that the learned policy must satisfy on the validation clicks, or else the logging policy is returned; these clicks
+    have chosen the epoch, so its delta is nominal. `report` is told how training went.
     """
     start = known if start is None else start
     if method == "logging":
@@ -112,7 +113,13 @@ def learn_in_world(
     result = learn(learned, method_named(method), train, validation, training=training, keep_start=start)
     if report is not None:
         report(result)
-    return learned
+    return learned if not deploy or may_deploy(learned, validation, deploy, risk.delta) else world.logging_scorer
+
+
+def may_deploy(scorer: torch.nn.Module, part: LoggedPart, rule: str, delta: float) -> bool:
+    """Whether the rule lets the scorer replace the logging policy, by the clicks of this part."""
+    rho = known_logging_exposure(score(scorer, part.data.features), part.log.offsets, part.examination)
+    return DEPLOYMENT_RULES[rule](part.log, exposure_ratio(part.log, rho, part.logging_exposure), delta)
 
 
 def grow_skyline(scorer: Trees, world: World, *, seed: int) -> FitResult:

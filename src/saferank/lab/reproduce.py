@@ -290,6 +290,7 @@ def _work(job: Job) -> dict[str, Any]:
         known=told.exposure,
         last_rank=told.last_rank,
         start=told.start,
+        deploy=told.deploy,
         scorer=plan.scorer,
         training=plan.training_settings,
         report=reports.append,

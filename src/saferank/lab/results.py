@@ -40,6 +40,8 @@ class Told:
     """Its weights: learning begins with them, and may end with them."""
     last_rank: bool = False
     """The exposure that its last rank gives; that of the other ranks is counted, as in the authors' later code."""
+    deploy: str = ""
+    """Its scorer, to be kept unless this rule of DEPLOYMENT_RULES is satisfied."""
 
 
 TOLD = {
@@ -47,12 +49,19 @@ TOLD = {
     "-known-exposure": Told(", exposure known", exposure=True),
     "-known-start": Told(", start known", start=True),
     "-last-rank": Told(", last rank's exposure known", last_rank=True),
+    "-sea": Told(", deployed by SEA", deploy="sea"),
+    "-genspec": Told(", deployed by GENSPEC", deploy="genspec"),
 }
 """Suffix of a method's name -> what it is told."""
 TOLD_METHODS = tuple(f"{method}{suffix}" for method in ("exposure-ips", "exposure-crm") for suffix in TOLD)
 LAST_RANK_METHODS = tuple(name for name in TOLD_METHODS if name.endswith("-last-rank"))
-KNOWN_METHODS = tuple(name for name in TOLD_METHODS if name not in LAST_RANK_METHODS)
+KNOWN_METHODS = tuple(name for name in TOLD_METHODS if not name.endswith(("-last-rank", "-sea", "-genspec")))
 """Told the exposure of all ranks, the start, or both."""
+NEIGHBOURS = (
+    *("doubly-robust", "safe-doubly-robust", "prpo", "gain-bound", "exposure-poem"),
+    *("exposure-ips-sea", "exposure-ips-genspec"),
+)
+"""What came after the paper, or stands beside it."""
 LABELS = {
     "logging": "Logging",
     "skyline": "Skyline",
@@ -66,6 +75,8 @@ LABELS = {
 """The methods in the paper's order."""
 CONSTANT = ("logging", "skyline")
 """Methods that learn from no clicks: the same at every N."""
+PAPER_METHODS = (*CONSTANT, "naive", "action-ips", "action-crm", "exposure-ips", "exposure-crm")
+"""The methods that the paper compares."""
 DELTA = 0.01
 
 

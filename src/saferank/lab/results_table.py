@@ -11,7 +11,7 @@ from saferank.lab.results import (
     CONSTANT,
     DELTA,
     LABELS,
-    TOLD_METHODS,
+    PAPER_METHODS,
     Results,
     Runs,
     differences,
@@ -130,5 +130,6 @@ def _cell(method: str, runs: dict[str, Runs]) -> Cell | None:
         gaps = differences(runs[method], runs["exposure-crm"])
         if not math.isnan(p := paired_t_test(gaps)):
             mark = "same" if p >= SIGNIFICANT else "lower" if gaps.mean() < 0 else "higher"
-    best = max((s.mean for name, s in summaries.items() if name not in (*CONSTANT, *TOLD_METHODS)), default=math.inf)
-    return Cell(summary, mark, best=method not in TOLD_METHODS and f"{summary.mean:.3f}" == f"{best:.3f}")
+    from_clicks = set(PAPER_METHODS) - set(CONSTANT)
+    best = max((s.mean for name, s in summaries.items() if name in from_clicks), default=math.inf)
+    return Cell(summary, mark, best=method in from_clicks and f"{summary.mean:.3f}" == f"{best:.3f}")
