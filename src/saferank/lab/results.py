@@ -48,9 +48,9 @@ TOLD = {
     "-known": Told(", logging policy known", exposure=True, start=True),
     "-known-exposure": Told(", exposure known", exposure=True),
     "-known-start": Told(", start known", start=True),
-    "-last-rank": Told(", last rank's exposure known", last_rank=True),
-    "-sea": Told(", deployed by SEA", deploy="sea"),
-    "-genspec": Told(", deployed by GENSPEC", deploy="genspec"),
+    "-last-rank": Told(", last rank known", last_rank=True),
+    "-sea": Told(" with SEA", deploy="sea"),
+    "-genspec": Told(" with GENSPEC", deploy="genspec"),
 }
 """Suffix of a method's name -> what it is told."""
 TOLD_METHODS = tuple(f"{method}{suffix}" for method in ("exposure-ips", "exposure-crm") for suffix in TOLD)
