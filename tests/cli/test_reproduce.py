@@ -15,7 +15,7 @@ from tests.cli.running import Call
 def test_a_small_reproduction_writes_table_figures_and_findings(saferank: Call, tmp_path: Path) -> None:
     methods = "logging,exposure-ips,exposure-crm"
     options = ["--methods", methods, "--interactions", "100", "--runs", "1", "--jobs", "1", "--quick"]
-    options += ["--gain", "linear", "--stop-by", "clicks"]
+    options += ["--gain", "linear", "--stop-by", "objective"]
     ran = saferank("reproduce", "synthetic:small", *options, "--out", tmp_path)
     assert ran.exit_code == 0, ran.err
     assert "Exposure CRM" in ran.out
@@ -27,7 +27,7 @@ def test_a_small_reproduction_writes_table_figures_and_findings(saferank: Call, 
     settings = json.loads((tmp_path / "manifest.json").read_text())["settings"]
     assert (settings["gain"], settings["training"]["stop_by"], settings["training"]["epochs"]) == (
         "linear",
-        "clicks",
+        "objective",
         10,
     )
     assert pq.read_table(tmp_path / "results.parquet")["gain"].unique().to_pylist() == ["linear"]

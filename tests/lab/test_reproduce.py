@@ -78,9 +78,10 @@ def test_a_plan_that_cannot_be_run_says_so_at_once(change: dict[str, Any], messa
 
 
 def test_every_method_is_trained_by_one_rule_which_the_manifest_states_in_full() -> None:
-    assert TINY.settings["training"] == asdict(replace(UNTIL_CONVERGED, epochs=1, least_steps=2))
-    other = replace(TINY, training={**TINY.training, "stop_by": "clicks"})
-    assert other.settings["training"]["stop_by"] == "clicks"
+    rule = replace(UNTIL_CONVERGED, epochs=1, least_steps=2, stop_by="clicks")
+    assert TINY.settings["training"] == asdict(rule)
+    other = replace(TINY, training={**TINY.training, "stop_by": "objective"})
+    assert other.settings["training"] == asdict(replace(rule, stop_by="objective"))
     assert other.settings != TINY.settings != replace(TINY, gain="linear").settings
 
 

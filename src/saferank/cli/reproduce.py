@@ -58,9 +58,12 @@ def reproduce(
         typer.Option("--neighbours", help="Also DR, safe DR, PRPO, the gain bound, POEM, and IPS with SEA or GENSPEC."),
     ] = False,
     stop_by: Annotated[
-        Literal["objective", "clicks"],
-        typer.Option(help="The epoch with the highest value on validation clicks: of a method's objective, or of IPS."),
-    ] = "objective",
+        Literal["clicks", "objective"],
+        typer.Option(
+            help="Early stopping: the highest IPS estimate of clicks on the validation queries, or the highest value "
+            "of what each method maximises."
+        ),
+    ] = "clicks",
     gain: Annotated[
         Literal["exponential", "linear"], typer.Option(help="Gain of the NDCG: 2^label - 1, or the label.")
     ] = "exponential",

@@ -23,7 +23,7 @@ from saferank.lab.world import World, train_on_labels
 from saferank.learning.boosting import boost
 from saferank.learning.learn import learn
 from saferank.learning.methods import METHODS, LoggedPart, method_named
-from saferank.learning.settings import TrainingSettings
+from saferank.learning.settings import UNTIL_CONVERGED, TrainingSettings
 from saferank.learning.start import logging_model
 from saferank.learning.training_loop import FitResult
 from saferank.policy.scorers import make_scorer, score
@@ -32,6 +32,9 @@ from saferank.policy.scorers.trees import Trees
 WITHOUT_CLICKS = ("logging", "skyline")
 ALL_METHODS = (*WITHOUT_CLICKS, *METHODS)
 PAPER_RISK = Risk(delta=0.01, constant="paper")
+PAPER_TRAINING = replace(UNTIL_CONVERGED, stop_by="clicks")
+"""How `reproduce` trains every method at every N. By clicks, as the paper says: the objective of an action-based
+method, with propensities that are not clipped, cannot judge on validation clicks (docs/reproduction.md)."""
 KEPT_RANKINGS = 256
 """Single interactions per query that the action-based methods learn from; see `ActionObjective`."""
 CUTOFF = 5

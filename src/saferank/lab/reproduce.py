@@ -28,6 +28,7 @@ from saferank.files.atomic_write import whole_file
 from saferank.lab.paper_methods import (
     ALL_METHODS,
     PAPER_RISK,
+    PAPER_TRAINING,
     WITHOUT_CLICKS,
     evaluate,
     learn_in_world,
@@ -37,7 +38,7 @@ from saferank.lab.results import TOLD_METHODS, method_and_told
 from saferank.lab.shared_arrays import load_prepared, save_prepared
 from saferank.lab.world import make_world, prepare
 from saferank.learning.methods import METHODS
-from saferank.learning.settings import UNTIL_CONVERGED, TrainingSettings
+from saferank.learning.settings import TrainingSettings
 from saferank.learning.training_loop import FitResult
 from saferank.policy.scorers import SCORERS
 
@@ -95,7 +96,7 @@ class Plan:
     gain: Gain = "exponential"
     """Of the NDCG: 2^label - 1, or the label."""
     training: dict[str, Any] = field(default_factory=dict)
-    """Changes to UNTIL_CONVERGED, which is the rule for all methods and numbers of interactions."""
+    """Changes to PAPER_TRAINING, which is the rule for all methods and numbers of interactions."""
 
     def __post_init__(self) -> None:
         for what, given, choice in (
@@ -116,7 +117,7 @@ class Plan:
     @property
     def training_settings(self) -> TrainingSettings:
         """How every method is trained."""
-        return replace(UNTIL_CONVERGED, **self.training)
+        return replace(PAPER_TRAINING, **self.training)
 
     @property
     def settings(self) -> dict[str, Any]:

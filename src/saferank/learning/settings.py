@@ -40,8 +40,8 @@ class TrainingSettings:
 
 
 UNTIL_CONVERGED = TrainingSettings(epochs=200, patience=10, learning_rate=2e-3)
-"""The rule of `fit` and of `reproduce`, for every method and number of interactions: stop after 10 epochs without a
-higher validation value, at the latest after 200."""
+"""The rule of `fit`, for every method and number of interactions: stop after 10 epochs without a higher validation
+value, at the latest after 200. `reproduce` has it too, but for `stop_by`."""
 
 
 @dataclass(frozen=True)
