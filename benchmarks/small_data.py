@@ -31,7 +31,7 @@ def main() -> int:
         table.add_row(str(run), "logging", *(f"{value:.4f}" for value in evaluate(world.logging_scorer, world.test)))
         for name, known in (("CRM, rho_0 counted", False), ("CRM, rho_0 exact", True)):
             scorer = make_scorer("mlp", world.train.features.shape[1], seed=run + 1000)
-            parts = logged_parts(world, logs, known=known)
+            parts = logged_parts(world, logs, exposure="known" if known else "counted")
             learn(scorer, METHODS["exposure-crm"], *parts, training=TrainingSettings(seed=run))
             table.add_row("", name, *(f"{value:.4f}" for value in evaluate(scorer, world.test)))
     Console().print(table)

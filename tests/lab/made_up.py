@@ -16,7 +16,8 @@ def table(rows: list[Row]) -> pa.Table:
     """Rows (dataset, method, interactions, delta, run, ndcg) as results; ndcg_by_score is 0.01 higher."""
     columns = [[row[i] for row in rows] for i in range(6)]
     by_score = [row[5] + 0.01 for row in rows]
-    return pa.table([*columns, by_score, [1.5] * len(rows)], schema=SCHEMA)
+    training = [[1.5] * len(rows), [4] * len(rows), [14] * len(rows)]
+    return pa.table([*columns, by_score, *training, ["exponential"] * len(rows)], schema=SCHEMA)
 
 
 def mean_ndcg(method: str, interactions: int, delta: float = 0.01) -> float:

@@ -8,7 +8,9 @@ import pytest
 
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.types.ranking_data import RankingData
-from saferank.lab.paper_methods import PAPER_METHODS, evaluate, learn_in_world, logged_parts, simulate_logs
+from saferank.lab.paper_methods import evaluate, learn_in_world, logged_parts, simulate_logs
+from saferank.lab.results import PAPER_METHODS
+from saferank.learning.training_loop import FitResult
 from saferank.policy.scorers import make_scorer, score
 from saferank.policy.scorers.trees import Trees
 from tests.lab.small_world import QUICK, one_thread, small_world
@@ -78,8 +80,31 @@ def test_exposure_and_start_are_told_apart(*, known: bool, start: bool) -> None:
     scorer = learn_in_world("exposure-ips", world, logs, seed=0, known=known, start=start, training=still)
     scores = score(scorer, world.test.features)
     assert np.allclose(scores, world.logging_scores["test"], atol=1e-3) == start
-    exposure = logged_parts(world, logs, known=known)[0].logging_exposure
+    exposure = logged_parts(world, logs, exposure="known" if known else "counted")[0].logging_exposure
     assert (exposure.min() > 0) == known
+
+
+def test_the_last_rank_can_be_given_by_the_logging_policy() -> None:
+    world, still = small_world(), replace(QUICK, epochs=1, least_steps=5)
+    logs = simulate_logs(world, 200, 0)
+    parts = {way: logged_parts(world, logs, exposure=way)[0] for way in ("counted", "last-rank", "known")}
+    issued = np.repeat(logs.train.interactions > 0, np.diff(logs.train.offsets))
+    never = {way: float((part.logging_exposure[issued] == 0).mean()) for way, part in parts.items()}
+    assert never["counted"] > 0.5 > never["last-rank"] == never["known"] == 0
+    counted, last_rank = (
+        score(learn_in_world("exposure-crm", world, logs, seed=0, last_rank=told, training=still), world.test.features)
+        for told in (False, True)
+    )
+    assert np.abs(counted - last_rank).max() > 1e-3
+
+
+def test_how_training_went_is_reported() -> None:
+    world = small_world()
+    seen: list[FitResult] = []
+    short = replace(QUICK, epochs=2, least_steps=2)
+    for method in ("logging", "skyline", "naive"):
+        learn_in_world(method, world, simulate_logs(world, 200, 0), seed=0, training=short, report=seen.append)
+    assert [len(result.history) for result in seen] == [2, 2]
 
 
 def test_logs_have_the_interactions_asked_for_and_as_many_a_query_for_validation() -> None:
@@ -106,3 +131,13 @@ def test_evaluation_is_ndcg_at_5_by_score_and_in_expectation() -> None:
     expected = sum(probability * dcg(list(ranking)) for ranking, probability in rankings) / ideal
     found = evaluate(scorer, RankingData(features, np.array([0, 6]), labels))
     assert found == pytest.approx((expected, dcg(np.argsort(-scores).tolist()) / ideal), rel=1e-3)
+
+
+def test_evaluation_with_the_linear_gain() -> None:
+    features, labels = np.array([[2.0], [1.0], [0.0]], np.float32), np.array([1.0, 3.0, 0.0], np.float32)
+    scorer = make_scorer("linear", 1, seed=0)
+    order = np.argsort(-score(scorer, features))
+    by_hand = sum(float(labels[d] / np.log2(rank + 2)) for rank, d in enumerate(order)) / (3 + 1 / np.log2(3))
+    data = RankingData(features, np.array([0, 3]), labels)
+    assert evaluate(scorer, data, "linear")[1] == pytest.approx(by_hand)
+    assert evaluate(scorer, data)[1] != pytest.approx(by_hand, rel=1e-3)

@@ -1,7 +1,7 @@
 """The runner: the right jobs, results as they come, a stopped run that goes on."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from saferank.engine.errors import SaferankError, UsageError
 from saferank.lab.reproduce import ABLATION, SCHEMA, Job, Plan, parse_interactions, reproduce
+from saferank.learning.settings import UNTIL_CONVERGED
 
 TINY = Plan(
     "synthetic:small",
@@ -65,13 +66,23 @@ def test_the_ablation_adds_deltas_to_both_crm_methods_only() -> None:
         ({"scorer": "forest"}, "unknown scorer forest; choose from: gbdt, mlp, linear"),
         ({"constant": "provn"}, "unknown constant provn; choose from: paper, proven"),
         ({"methods": ("logging", "skyline")}, "learn from no clicks"),
-        ({"methods": ("naive",), "ablation": True}, "add it to the methods"),
+        ({"methods": ("naive",), "ablation": True}, "add one to the methods"),
         ({"delta": 5.0}, "got 5.0"),
+        ({"gain": "square"}, "unknown gain square; choose from: exponential, linear"),
+        ({"training": {"stop_by": "eye"}}, "choose from: objective, clicks"),
     ],
 )
 def test_a_plan_that_cannot_be_run_says_so_at_once(change: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         replace(TINY, **change)
+
+
+def test_every_method_is_trained_by_one_rule_which_the_manifest_states_in_full() -> None:
+    rule = replace(UNTIL_CONVERGED, epochs=1, least_steps=2, stop_by="clicks")
+    assert TINY.settings["training"] == asdict(rule)
+    other = replace(TINY, training={**TINY.training, "stop_by": "objective"})
+    assert other.settings["training"] == asdict(replace(rule, stop_by="objective"))
+    assert other.settings != TINY.settings != replace(TINY, gain="linear").settings
 
 
 def test_wrong_data_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -92,7 +103,11 @@ def test_a_stopped_run_goes_on_where_it_was_and_ends_with_the_same_results(tmp_p
     assert whole.num_rows == 4
     assert set(whole["method"].to_pylist()) == set(TINY.methods)
     assert all(0 < value < 1 for value in whole["ndcg"].to_pylist())
+    told = {row["method"]: (row["best_epoch"], row["epochs"], row["gain"]) for row in whole.to_pylist()}
+    assert told["logging"] == (None, None, "exponential")
+    assert told["naive"] == (1, 1, "exponential")
     manifest = json.loads((tmp_path / "whole/manifest.json").read_text())
+    assert manifest["test_queries"] + manifest["test_queries_left_out"] == 40
     assert manifest["plan"]["dataset"] == "synthetic:small"
     assert not list((tmp_path / "whole").glob("data-*"))
 

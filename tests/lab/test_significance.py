@@ -7,11 +7,7 @@ import pytest
 from scipy import stats
 
 from saferank.engine.errors import UsageError
-from saferank.lab.significance import summarise, t_test
-
-
-def p_value(first: list[float], second: list[float]) -> float:
-    return t_test(summarise(first), summarise(second))
+from saferank.lab.significance import paired_t_test, summarise
 
 
 def test_summary_by_hand() -> None:
@@ -32,20 +28,22 @@ def test_one_run_has_neither_interval_nor_test() -> None:
     summary = summarise([0.4])
     assert (summary.runs, summary.mean) == (1, 0.4)
     assert all(math.isnan(value) for value in (summary.deviation, summary.low, summary.high))
-    assert math.isnan(p_value([0.4], [0.3, 0.5]))
-    assert math.isnan(p_value([0.3, 0.5], [0.4]))
+    assert math.isnan(paired_t_test([0.1]))
+    assert math.isnan(paired_t_test([]))
 
 
-@pytest.mark.parametrize(("first", "second"), [(2, 2), (3, 12)])
-def test_the_variance_is_pooled(first: int, second: int) -> None:
-    draw = np.random.default_rng([first, second])
-    a, b = draw.normal(0.43, 0.001, first), draw.normal(0.432, 0.01, second)
-    assert p_value(list(a), list(b)) == pytest.approx(stats.ttest_ind(a, b).pvalue, rel=1e-10)
+@pytest.mark.parametrize("runs", [2, 3, 12])
+def test_the_test_is_paired(runs: int) -> None:
+    draw = np.random.default_rng(runs)
+    common = draw.normal(0.4, 0.1, runs)
+    a, b = common + draw.normal(0.0, 0.001, runs), common + draw.normal(0.002, 0.001, runs)
+    assert paired_t_test(a - b) == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-10)
+    assert paired_t_test(b - a) == paired_t_test(a - b) < stats.ttest_ind(a, b).pvalue
 
 
-def test_samples_that_do_not_vary() -> None:
-    assert p_value([0.5, 0.5], [0.5, 0.5]) == 1.0
-    assert p_value([0.5, 0.5], [0.25, 0.25]) == 0.0
+def test_differences_that_do_not_vary() -> None:
+    assert paired_t_test([0.0, 0.0]) == 1.0
+    assert paired_t_test([0.25, 0.25]) == 0.0
 
 
 def test_what_has_no_meaning_is_refused() -> None:

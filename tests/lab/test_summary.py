@@ -1,4 +1,5 @@
 import math
+from dataclasses import astuple
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,10 +8,13 @@ import pytest
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.lab.break_even import BreakEven, break_even_points, crossing
+from saferank.lab.deployment_rules import DEPLOYMENT_RULES
 from saferank.lab.paper_findings import PaperFinding, paper_findings
 from saferank.lab.paper_methods import ALL_METHODS
 from saferank.lab.results import (
+    KNOWN_METHODS,
     LABELS,
+    NEIGHBOURS,
     TOLD_METHODS,
     Metric,
     Told,
@@ -70,7 +74,24 @@ def test_markdown_table_by_hand() -> None:
         "| Exposure CRM | **0.500 (0.001)** | **0.590 (0.002)** |",
     ]
     assert "over 3 runs" in made.legend()
-    assert "Student t-test" in made.legend()
+    assert "paired Student t-test" in made.legend()
+
+
+def test_methods_are_tested_run_by_run() -> None:
+    """A difference that is the same in every run is one, however much the runs differ; and only runs of both count."""
+    rows = [
+        *runs("exposure-crm", 400, [0.3, 0.4, 0.5], 0.01),
+        *runs("naive", 400, [0.299, 0.3991, 0.499]),
+        *runs("exposure-ips", 400, [0.299, 0.41, 0.49]),
+        *runs("action-ips", 400, [0.2]),
+    ]
+    lines = markdown(made_table(rows)).splitlines()
+    assert lines[2:] == [
+        "| Naive | 0.399 (0.100) ▼ |",
+        "| Action IPS | 0.200 |",
+        "| Exposure IPS | **0.400 (0.096)** ★ |",
+        "| Exposure CRM | **0.400 (0.100)** |",
+    ]
 
 
 def test_latex_table_by_hand() -> None:
@@ -243,6 +264,9 @@ def test_ablation_that_turns_the_wrong_way() -> None:
     assert by_letter(table(turned))["e"].holds is True
     lost = [(*row[:5], row[5] - (0.003 if row[2:4] == (10**8, 1e-3) else 0)) for row in turned]
     assert by_letter(table(lost))["e"].holds is False
+    assert "action CRM" not in by_letter(table(turned))["e"].evidence
+    both = turned + runs("action-crm", 10**8, [0.45], 0.1) + runs("action-crm", 10**8, [0.40], 1e-3)
+    assert by_letter(table(both))["e"].evidence.endswith("action CRM 0.1: 0.4500, 0.001: 0.4000")
 
 
 def test_findings_that_the_results_cannot_decide() -> None:
@@ -398,10 +422,25 @@ def test_results_that_cannot_be_used(tmp_path: Path) -> None:
         made_table(runs("logging", 0, [0.5]))
 
 
+def test_the_gain_is_stated_under_the_table_and_one_table_has_one() -> None:
+    rows = table([*runs("logging", 0, [0.5]), *runs("exposure-crm", 100, [0.5], 0.01)])
+    assert "2^label - 1" in results_table(read_results(rows)).legend()
+    assert "2^label - 1" in results_table(read_results(rows.drop_columns(["gain"]))).legend()
+    column = rows.schema.get_field_index("gain")
+    linear = rows.set_column(column, "gain", pa.array(["linear"] * 2))
+    assert "gain: the label" in results_table(read_results(linear)).legend()
+    with pytest.raises(DataError) as error:
+        read_results(rows.set_column(column, "gain", pa.array(["linear", "exponential"])))
+    assert error.value.column == "gain"
+
+
 def test_names_of_results_say_what_a_method_is_told() -> None:
     told = {name: method_and_told(name) for name in LABELS}
     assert {method for method, _ in told.values()} == set(ALL_METHODS)
     assert told["exposure-crm"][1] == Told()
-    found = {(told[name][0], told[name][1].exposure, told[name][1].start) for name in TOLD_METHODS}
-    ways = [(True, True), (True, False), (False, True)]
+    found = {(told[name][0], *astuple(told[name][1])[1:]) for name in TOLD_METHODS}
+    ways = [(True, True, False, ""), (True, False, False, ""), (False, True, False, ""), (False, False, True, "")]
+    ways += [(False, False, False, rule) for rule in DEPLOYMENT_RULES]
     assert found == {(method, *way) for method in ("exposure-ips", "exposure-crm") for way in ways}
+    assert {told[name][1].exposure or told[name][1].start for name in KNOWN_METHODS} == {True}
+    assert set(NEIGHBOURS) <= set(LABELS)

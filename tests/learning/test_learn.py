@@ -13,6 +13,7 @@ from saferank.engine.objectives.exposure_ips import exposure_ips, training_clip
 from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.objectives.risk import Risk
+from saferank.engine.plackett_luce import exposure
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.features.schema import FeatureSchema
@@ -25,8 +26,9 @@ from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import LIKELY, learn, queries_come_again
 from saferank.learning.methods import METHODS, LoggedPart
 from saferank.learning.relevance import Sample, fit_relevance
-from saferank.learning.settings import FitSettings
+from saferank.learning.settings import FitSettings, StopBy, TrainingSettings
 from saferank.learning.training_loop import fit
+from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
 from tests.learning.problem import (
     EXAMINATION,
@@ -267,3 +269,24 @@ def test_a_log_that_teaches_nothing(part: Part) -> None:
 def test_an_unknown_method() -> None:
     with pytest.raises(UsageError, match="exposure-crm"):
         FitSettings(method="magic")
+
+
+@pytest.mark.parametrize("name", ["naive", "exposure-ips", "exposure-crm", "gain-bound"])
+def test_early_stopping_looks_at_the_methods_objective_or_at_the_clicks_of_ips(
+    name: str, parts: tuple[LoggedPart, LoggedPart]
+) -> None:
+    """By hand: the validation value of the one epoch, at the parameters that it ended with."""
+    train, validation = parts
+    exposure_of_best = {}
+    stop_by: StopBy
+    for stop_by in ("objective", "clicks"):
+        settings = TrainingSettings(epochs=1, least_steps=5, stop_by=stop_by)
+        scorer = new_scorer()
+        (epoch,) = learn(scorer, METHODS[name], train, validation, training=settings).history
+        rho = exposure(score(scorer, validation.data.features), validation.data.offsets, EXAMINATION)
+        exposure_of_best[stop_by] = rho
+        clicks = float((rho * validation.log.clicks / np.maximum(validation.logging_exposure, 1e-12)).sum())
+        clicks /= validation.log.total_interactions
+        is_clicks = epoch.validation == pytest.approx(clicks, rel=1e-3)
+        assert is_clicks == (stop_by == "clicks" or name == "exposure-ips")
+    np.testing.assert_array_equal(exposure_of_best["objective"], exposure_of_best["clicks"])

@@ -73,15 +73,24 @@ def action_propensity(log: Log, interaction: Interaction) -> float:
 
 
 def exposure_ips(log: Log, scores: PerQuery, examination: Sequence[float], rho_0: PerQuery, clip: float) -> float:
-    """(1/N) sum_i sum over all rankings y of pi(y | q_i) sum_k examination_k c_i(y_k) / max(rho_0(y_k), clip)."""
-    total = 0.0
+    """The mean of the terms."""
+    return sum(exposure_ips_terms(log, scores, examination, rho_0, clip)) / len(log)
+
+
+def exposure_ips_terms(
+    log: Log, scores: PerQuery, examination: Sequence[float], rho_0: PerQuery, clip: float
+) -> list[float]:
+    """Of each interaction: sum over rankings y of pi(y | q_i) sum_k examination_k c_i(y_k) / max(rho_0(y_k), clip)."""
+    terms = []
     for query, shown, clicks in log:
         clicked = {document for document, click in zip(shown, clicks, strict=True) if click}
+        total = 0.0
         for ranking, probability in rankings(scores[query], len(examination)).items():
             for rank, document in enumerate(ranking):
                 if document in clicked:
                     total += probability * examination[rank] / max(rho_0[query][document], clip)
-    return total / len(log)
+        terms.append(total)
+    return terms
 
 
 def doubly_robust(

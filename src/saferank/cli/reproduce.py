@@ -31,7 +31,9 @@ def reproduce(
         ),
     ] = None,
     delta: Annotated[float, typer.Option(help="Probability that the lower bound fails, for the CRM methods.")] = 0.01,
-    ablation: Annotated[bool, typer.Option("--ablation", help="Also CRM with delta from 0.1 to 1e-5.")] = False,
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="Also both CRM methods with delta from 0.1 to 1e-5.")
+    ] = False,
     scorer: Annotated[str, typer.Option(help="Kind of scorer: mlp or linear.")] = "mlp",
     constant: Constant = "paper",
     known_logging_policy: Annotated[
@@ -44,6 +46,27 @@ def reproduce(
     logging_policies: Annotated[
         Literal["one", "each"], typer.Option(help="One logging policy for all runs, or one for each.")
     ] = "one",
+    last_rank: Annotated[
+        bool,
+        typer.Option(
+            "--last-rank",
+            help="Also IPS and CRM with the exposure of the last rank known, as in the authors' later code.",
+        ),
+    ] = False,
+    neighbours: Annotated[
+        bool,
+        typer.Option("--neighbours", help="Also DR, safe DR, PRPO, the gain bound, POEM, and IPS with SEA or GENSPEC."),
+    ] = False,
+    stop_by: Annotated[
+        Literal["clicks", "objective"],
+        typer.Option(
+            help="Early stopping: the highest IPS estimate of clicks on the validation queries, or the highest value "
+            "of what each method maximises."
+        ),
+    ] = "clicks",
+    gain: Annotated[
+        Literal["exponential", "linear"], typer.Option(help="Gain of the NDCG: 2^label - 1, or the label.")
+    ] = "exponential",
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core.")] = 0,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs at N = {QUICK_INTERACTIONS}, at most 10 epochs.")
@@ -59,15 +82,18 @@ def reproduce(
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
     """
-    from saferank.lab.paper_methods import PAPER_METHODS
     from saferank.lab.reproduce import Plan, parse_interactions
     from saferank.lab.reproduce import reproduce as run
-    from saferank.lab.results import TOLD_METHODS
+    from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS
     from saferank.report.publish import publish
 
     chosen = PAPER_METHODS if methods == "all" else tuple(parse_names(methods))
-    if known_logging_policy:
-        chosen = tuple(dict.fromkeys([*chosen, *TOLD_METHODS]))
+    for asked, added in (
+        (known_logging_policy, KNOWN_METHODS),
+        (last_rank, LAST_RANK_METHODS),
+        (neighbours, NEIGHBOURS),
+    ):
+        chosen = tuple(dict.fromkeys([*chosen, *(added if asked else ())]))
     plan = Plan(
         dataset=data,
         methods=chosen,
@@ -79,7 +105,8 @@ def reproduce(
         constant=constant,
         logging_temperature=logging_temperature,
         one_logging_policy=logging_policies == "one",
-        training={"epochs": 10} if quick else {},
+        gain=gain,
+        training={"stop_by": stop_by, **({"epochs": 10} if quick else {})},
     )
     check_output_folder(out)
     console, status = Console(), Console(stderr=True)

@@ -1,34 +1,46 @@
 """The paper's experiment on one world: a policy learned from simulated clicks, and how good it is on test labels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
 
-from saferank.engine.metrics import discounts, expected_ndcg, ndcg_by_score, normalised_gains
+from saferank.engine.metrics import Gain, discounts, expected_ndcg, ndcg_by_score, normalised_gains
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.objectives.skyline import skyline
-from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
+from saferank.engine.propensity.logging_exposure import (
+    estimated_logging_exposure,
+    known_logging_exposure,
+    last_rank_known_exposure,
+)
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
+from saferank.lab.deployment_rules import DEPLOYMENT_RULES, exposure_ratio
 from saferank.lab.simulate import simulate
 from saferank.lab.world import World, train_on_labels
 from saferank.learning.boosting import boost
 from saferank.learning.learn import learn
 from saferank.learning.methods import METHODS, LoggedPart, method_named
-from saferank.learning.settings import TrainingSettings
+from saferank.learning.settings import UNTIL_CONVERGED, TrainingSettings
 from saferank.learning.start import logging_model
+from saferank.learning.training_loop import FitResult
 from saferank.policy.scorers import make_scorer, score
 from saferank.policy.scorers.trees import Trees
 
 WITHOUT_CLICKS = ("logging", "skyline")
-PAPER_METHODS = (*WITHOUT_CLICKS, "naive", "action-ips", "action-crm", "exposure-ips", "exposure-crm")
-"""The methods that the paper compares."""
 ALL_METHODS = (*WITHOUT_CLICKS, *METHODS)
 PAPER_RISK = Risk(delta=0.01, constant="paper")
+PAPER_TRAINING = replace(UNTIL_CONVERGED, stop_by="clicks")
+"""How `reproduce` trains every method at every N. By clicks, as the paper says: the objective of an action-based
+method, with propensities that are not clipped, cannot judge on validation clicks (docs/reproduction.md)."""
 KEPT_RANKINGS = 256
 """Single interactions per query that the action-based methods learn from; see `ActionObjective`."""
 CUTOFF = 5
+Exposure = Literal["counted", "last-rank", "known"]
+"""How the logging exposure of the documents is found: counted, as the paper prints it; counted but for the last rank,
+which the logging policy's scores give, as in its authors' later code; or given by those scores altogether."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +75,20 @@ def learn_in_world(
     seed: int,
     risk: Risk = PAPER_RISK,
     known: bool = False,
+    last_rank: bool = False,
     start: bool | None = None,
     scorer: str = "mlp",
     training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+    deploy: str = "",
+    report: Callable[[FitResult], None] | None = None,
 ) -> torch.nn.Module:
     """Learn from the logs, and return the scorer. `logging` and `skyline` need no log.
 
-    `known`: whether exposure-based methods are given the exact exposure of the logging policy. `start`: whether
-    learning begins with it, and may end with it; as `known` unless given. Trees begin with a model of it otherwise, as
-    in `fit`; other scorers with random weights, as in the paper.
+    `known`: whether exposure-based methods are given the exact exposure of the logging policy; `last_rank`: that of the
+    last rank only. `start`: whether learning begins with it, and may end with it; as `known` unless given. Trees begin
+    with a model of it otherwise, as in `fit`; other scorers with random weights, as in the paper. `deploy`: the rule
+    that the learned policy must satisfy on the validation clicks, or else the logging policy is returned; these clicks
+    have chosen the epoch, so its delta is nominal. `report` is told how training went.
     """
     start = known if start is None else start
     if method == "logging":
@@ -80,24 +97,35 @@ def learn_in_world(
     if method in METHODS and METHODS[method].objective is None:
         scorer = "gbdt"
     learned = make_scorer(scorer, features, seed=seed + 1000)
-    if method == "skyline" and isinstance(learned, Trees):
-        grow_skyline(learned, world, seed=seed)
-        return learned
     if method == "skyline":
-        train_on_labels(learned, world.train, world.validation, world.click_model, training)
+        if isinstance(learned, Trees):
+            result = grow_skyline(learned, world, seed=seed)
+        else:
+            result = train_on_labels(learned, world.train, world.validation, world.click_model, training)
+        if report is not None:
+            report(result)
         return learned
     assert logs is not None, f"{method} learns from clicks"
-    train, validation = logged_parts(world, logs, risk, known=known)
+    exposure: Exposure = "known" if known else "last-rank" if last_rank else "counted"
+    train, validation = logged_parts(world, logs, risk, exposure=exposure)
     if scorer == "gbdt":
         known_start = Trees.on(world.logging_scorer, features)
         learned = known_start if start else logging_model("gbdt", train, validation, seed=seed)
     elif start:
         learned.load_state_dict(world.logging_scorer.state_dict())
-    learn(learned, method_named(method), train, validation, training=training, keep_start=start)
-    return learned
+    result = learn(learned, method_named(method), train, validation, training=training, keep_start=start)
+    if report is not None:
+        report(result)
+    return learned if not deploy or may_deploy(learned, validation, deploy, risk.delta) else world.logging_scorer
 
 
-def grow_skyline(scorer: Trees, world: World, *, seed: int) -> None:
+def may_deploy(scorer: torch.nn.Module, part: LoggedPart, rule: str, delta: float) -> bool:
+    """Whether the rule lets the scorer replace the logging policy, by the clicks of this part."""
+    rho = known_logging_exposure(score(scorer, part.data.features), part.log.offsets, part.examination)
+    return DEPLOYMENT_RULES[rule](part.log, exposure_ratio(part.log, rho, part.logging_exposure), delta)
+
+
+def grow_skyline(scorer: Trees, world: World, *, seed: int) -> FitResult:
     """Grow trees, in place, for the highest expected NDCG on the labels of the training queries.
 
     To twice the cutoff, because documents just below what is shown teach too. Other scorers maximise expected clicks
@@ -108,27 +136,29 @@ def grow_skyline(scorer: Trees, world: World, *, seed: int) -> None:
         skyline(normalised_gains(part.require_labels(), part.offsets, cutoff), part.offsets, discounts(cutoff))
         for part in (world.train, world.validation)
     )
-    boost(scorer, world.train, objective, validation=(world.validation, judge), long_steps=True, seed=seed)
+    return boost(scorer, world.train, objective, validation=(world.validation, judge), long_steps=True, seed=seed)
 
 
 def logged_parts(
-    world: World, logs: SimulatedLogs, risk: Risk = PAPER_RISK, *, known: bool = False
+    world: World, logs: SimulatedLogs, risk: Risk = PAPER_RISK, *, exposure: Exposure = "counted"
 ) -> tuple[LoggedPart, LoggedPart]:
     """Return the logs with their features and the logging exposure, exact or counted from each."""
 
     def part(name: str) -> LoggedPart:
-        log, examination = getattr(logs, name), world.click_model.examination
-        if known:
-            rho_0 = known_logging_exposure(world.logging_scores[name], log.offsets, examination)
+        log, examination, scores = getattr(logs, name), world.click_model.examination, world.logging_scores[name]
+        if exposure == "known":
+            rho_0 = known_logging_exposure(scores, log.offsets, examination)
+        elif exposure == "last-rank":
+            rho_0 = last_rank_known_exposure(log, scores, examination)
         else:
             rho_0 = estimated_logging_exposure(log, examination)
-        return LoggedPart(getattr(world, name), log, examination, rho_0, risk=risk, known=known)
+        return LoggedPart(getattr(world, name), log, examination, rho_0, risk=risk, known=exposure == "known")
 
     return part("train"), part("validation")
 
 
-def evaluate(scorer: torch.nn.Module, test: RankingData) -> tuple[float, float]:
+def evaluate(scorer: torch.nn.Module, test: RankingData, gain: Gain = "exponential") -> tuple[float, float]:
     """Return NDCG@5 on the test labels: expected under the stochastic policy, and of the ranking by score."""
     scores, labels = score(scorer, test.features), test.require_labels()
-    expected = expected_ndcg(scores, labels, test.offsets, CUTOFF)
-    return float(expected.mean()), float(ndcg_by_score(scores, labels, test.offsets, CUTOFF).mean())
+    expected = expected_ndcg(scores, labels, test.offsets, CUTOFF, gain=gain)
+    return float(expected.mean()), float(ndcg_by_score(scores, labels, test.offsets, CUTOFF, gain=gain).mean())

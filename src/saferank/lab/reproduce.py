@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
@@ -21,12 +21,14 @@ import pyarrow.parquet as pq
 from saferank import __version__
 from saferank.datasets.dataset import Dataset, load_dataset
 from saferank.engine.errors import SaferankError, UsageError
+from saferank.engine.metrics import Gain
 from saferank.engine.objectives.risk import Constant, Risk
 from saferank.engine.ragged import core_count
 from saferank.files.atomic_write import whole_file
 from saferank.lab.paper_methods import (
     ALL_METHODS,
     PAPER_RISK,
+    PAPER_TRAINING,
     WITHOUT_CLICKS,
     evaluate,
     learn_in_world,
@@ -37,6 +39,7 @@ from saferank.lab.shared_arrays import load_prepared, save_prepared
 from saferank.lab.world import make_world, prepare
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
+from saferank.learning.training_loop import FitResult
 from saferank.policy.scorers import SCORERS
 
 ABLATION = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
@@ -50,6 +53,9 @@ SCHEMA = pa.schema(
         ("ndcg", pa.float64()),
         ("ndcg_by_score", pa.float64()),
         ("seconds", pa.float64()),
+        ("best_epoch", pa.int64()),  # 0: the start; null: nothing was learned
+        ("epochs", pa.int64()),
+        ("gain", pa.string()),
     ]
 )
 
@@ -87,28 +93,38 @@ class Plan:
     """What the logging policy's scores are divided by: above 1, it explores more."""
     one_logging_policy: bool = True
     """Whether all runs have the same one; otherwise its own spread adds to that of the methods."""
+    gain: Gain = "exponential"
+    """Of the NDCG: 2^label - 1, or the label."""
     training: dict[str, Any] = field(default_factory=dict)
-    """Changes to the defaults of TrainingSettings."""
+    """Changes to PAPER_TRAINING, which is the rule for all methods and numbers of interactions."""
 
     def __post_init__(self) -> None:
         for what, given, choice in (
             ("method", self.methods, (*ALL_METHODS, *TOLD_METHODS)),
             ("scorer", (self.scorer,), SCORERS),
             ("constant", (self.constant,), get_args(Constant)),
+            ("gain", (self.gain,), get_args(Gain)),
         ):
             if unknown := [name for name in given if name not in choice]:
                 raise UsageError(f"unknown {what} {', '.join(unknown)}; choose from: {', '.join(choice)}.")
         if not set(self.methods) - set(WITHOUT_CLICKS):
             raise UsageError("logging and skyline learn from no clicks; add a method that does, or choose all.")
-        if self.ablation and "exposure-crm" not in self.methods:
-            raise UsageError("the ablation varies the delta of exposure-crm; add it to the methods.")
+        if self.ablation and not {"action-crm", "exposure-crm"} & set(self.methods):
+            raise UsageError("the ablation varies the delta of exposure-crm and action-crm; add one to the methods.")
         Risk(self.delta)  # checks delta
+        self.training_settings  # noqa: B018 (checks them)
+
+    @property
+    def training_settings(self) -> TrainingSettings:
+        """How every method is trained."""
+        return replace(PAPER_TRAINING, **self.training)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What results must have in common to stand in one table; methods, N and runs may be added to it."""
         extendable = ("methods", "interactions", "runs", "delta", "ablation")
-        return {name: value for name, value in asdict(self).items() if name not in extendable}
+        shared = {name: value for name, value in asdict(self).items() if name not in extendable}
+        return shared | {"training": asdict(self.training_settings)}
 
     def jobs(self) -> list[Job]:
         """Return the jobs, run after run, the cheap ones first."""
@@ -169,7 +185,10 @@ def reproduce(
     described["jobs"] = jobs or core_count()
     if not todo:
         return results
-    dataset = prepare(load_dataset(plan.dataset))
+    loaded = load_dataset(plan.dataset)
+    dataset = prepare(loaded)
+    described["test_queries"] = dataset.test.queries
+    described["test_queries_left_out"] = loaded.test.queries - dataset.test.queries
     folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     for row in _run(plan, dataset, todo, folder, described["jobs"], len(everything), progress):
@@ -262,6 +281,7 @@ def _work(job: Job) -> dict[str, Any]:
     policy = 0 if plan.one_logging_policy else job.run
     world = _world(policy)
     method, told = method_and_told(job.method)
+    reports: list[FitResult] = []
     scorer = learn_in_world(
         method,
         world,
@@ -269,15 +289,21 @@ def _work(job: Job) -> dict[str, Any]:
         seed=job.run,
         risk=Risk(job.delta or plan.delta, plan.constant),
         known=told.exposure,
+        last_rank=told.last_rank,
         start=told.start,
+        deploy=told.deploy,
         scorer=plan.scorer,
-        training=TrainingSettings(**plan.training),
+        training=plan.training_settings,
+        report=reports.append,
     )
-    ndcg, by_score = evaluate(scorer, world.test)
+    ndcg, by_score = evaluate(scorer, world.test, plan.gain)
     return {
         "dataset": plan.dataset,
         **asdict(job),
         "ndcg": ndcg,
         "ndcg_by_score": by_score,
         "seconds": time.perf_counter() - started,
+        "best_epoch": reports[0].best_epoch if reports else None,
+        "epochs": len(reports[0].history) if reports else None,
+        "gain": plan.gain,
     }

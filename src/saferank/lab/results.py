@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.engine.metrics import Gain
 from saferank.learning.methods import METHODS
 
 Metric = Literal["ndcg", "ndcg_by_score"]
@@ -37,15 +38,30 @@ class Told:
     """Its exact exposure, in place of the counted one."""
     start: bool = False
     """Its weights: learning begins with them, and may end with them."""
+    last_rank: bool = False
+    """The exposure that its last rank gives; that of the other ranks is counted, as in the authors' later code."""
+    deploy: str = ""
+    """Its scorer, to be kept unless this rule of DEPLOYMENT_RULES is satisfied."""
 
 
 TOLD = {
     "-known": Told(", logging policy known", exposure=True, start=True),
     "-known-exposure": Told(", exposure known", exposure=True),
     "-known-start": Told(", start known", start=True),
+    "-last-rank": Told(", last rank known", last_rank=True),
+    "-sea": Told(" with SEA", deploy="sea"),
+    "-genspec": Told(" with GENSPEC", deploy="genspec"),
 }
 """Suffix of a method's name -> what it is told."""
 TOLD_METHODS = tuple(f"{method}{suffix}" for method in ("exposure-ips", "exposure-crm") for suffix in TOLD)
+LAST_RANK_METHODS = tuple(name for name in TOLD_METHODS if name.endswith("-last-rank"))
+KNOWN_METHODS = tuple(name for name in TOLD_METHODS if not name.endswith(("-last-rank", "-sea", "-genspec")))
+"""Told the exposure of all ranks, the start, or both."""
+NEIGHBOURS = (
+    *("doubly-robust", "safe-doubly-robust", "prpo", "gain-bound", "exposure-poem"),
+    *("exposure-ips-sea", "exposure-ips-genspec"),
+)
+"""What came after the paper, or stands beside it."""
 LABELS = {
     "logging": "Logging",
     "skyline": "Skyline",
@@ -59,6 +75,8 @@ LABELS = {
 """The methods in the paper's order."""
 CONSTANT = ("logging", "skyline")
 """Methods that learn from no clicks: the same at every N."""
+PAPER_METHODS = (*CONSTANT, "naive", "action-ips", "action-crm", "exposure-ips", "exposure-crm")
+"""The methods that the paper compares."""
 DELTA = 0.01
 
 
@@ -69,6 +87,8 @@ class Results:
     metric: Metric
     runs: dict[tuple[str, str, float], RunCurve]
     """(dataset, method, delta) -> curve; delta is 0 for a method that has none."""
+    gain: Gain = "exponential"
+    """Of the NDCG."""
 
     @cached_property
     def values(self) -> dict[tuple[str, str, float], Curve]:
@@ -124,7 +144,16 @@ def read_results(source: pa.Table | Path | str, metric: Metric = "ndcg") -> Resu
             raise DataError(f"run {run} of {method} at N = {interactions} appears twice.", file=file, row=row)
         cell[run] = value
     ordered = {key: {n: dict(sorted(curve[n].items())) for n in sorted(curve)} for key, curve in runs.items()}
-    return Results(metric, ordered)
+    return Results(metric, ordered, _gain(table, file))
+
+
+def _gain(table: pa.Table, file: Path | str | None) -> Gain:
+    """The gain of the table's NDCG; the exponential one in tables from before there was a choice."""
+    if "gain" not in table.column_names:
+        return "exponential"
+    if len(found := table.column("gain").unique().to_pylist()) > 1:
+        raise DataError(f"got {' and '.join(map(str, found))}: not in one table.", file=file, column="gain")
+    return found[0] if found else "exponential"
 
 
 def _values(curve: RunCurve) -> Curve:

@@ -6,11 +6,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from saferank.engine.errors import UsageError
-from saferank.lab.results import CONSTANT, DELTA, LABELS, TOLD_METHODS, Results, nearest, plain_number
-from saferank.lab.significance import SIGNIFICANT, Summary, summarise, t_test
+from saferank.engine.metrics import Gain
+from saferank.lab.results import (
+    CONSTANT,
+    DELTA,
+    LABELS,
+    PAPER_METHODS,
+    Results,
+    Runs,
+    differences,
+    nearest,
+    plain_number,
+)
+from saferank.lab.significance import SIGNIFICANT, Summary, paired_t_test, summarise
 
 PAPER_INTERACTIONS = (4e2, 4e7, 1e9)
 Mark = Literal["lower", "higher", "same", ""]
+GAINS: dict[Gain, str] = {"exponential": "gain 2^label - 1", "linear": "gain: the label"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class ResultsTable:
     """(dataset, N)."""
     rows: dict[str, tuple[Cell | None, ...]]
     """Method -> its cells, None where the results have no such run."""
+    gain: Gain = "exponential"
 
     def heading(self) -> list[str]:
         """One text per column, the first for the names of the methods."""
@@ -67,11 +80,12 @@ class ResultsTable:
         low, high = (extreme(cell.summary.runs for cell in cells) for extreme in (min, max))
         runs = f"{low} to {high} runs" if low < high else f"{low} run{'s' if low > 1 else ''}"
         tested = (
-            "Compared with exposure CRM by a two-sided Student t-test: ▼ significantly lower, ▲ significantly higher "
-            f"(p < {SIGNIFICANT}), ★ no significant difference. "
+            "Compared with exposure CRM, run by run, by a two-sided paired Student t-test: ▼ significantly lower, "
+            f"▲ significantly higher (p < {SIGNIFICANT}), ★ no significant difference. "
         )
         return (
-            f"NDCG@5 on the test queries: mean (standard deviation) over {runs}. "
+            f"NDCG@5 ({GAINS[self.gain]}) on the test queries that have a relevant document: mean (standard deviation) "
+            f"over {runs}. "
             f"{tested if any(cell.mark for cell in cells) else ''}"
             "Bold: the highest of the paper's methods that learn from clicks."
         )
@@ -88,32 +102,34 @@ def results_table(
     columns: list[tuple[str, int]] = []
     cells: dict[str, list[Cell | None]] = {method: [] for method in LABELS}
     for dataset in results.datasets:
-        curves = {method: results.curve(dataset, method, delta) for method in LABELS}
+        curves = {method: results.run_curve(dataset, method, delta) for method in LABELS}
         grid = {n for curve in curves.values() for n in curve if n > 0}
         for n in dict.fromkeys(point for wanted in interactions if (point := nearest(grid, wanted)) is not None):
             columns.append((dataset, n))
-            summaries = {
-                method: summarise(curve[at])
-                for method, curve in curves.items()
-                if (at := 0 if method in CONSTANT else n) in curve
+            runs = {
+                method: curve[at] for method, curve in curves.items() if (at := 0 if method in CONSTANT else n) in curve
             }
             for method in LABELS:
-                cells[method].append(_cell(method, summaries))
+                cells[method].append(_cell(method, runs))
     rows = {method: tuple(row) for method, row in cells.items() if any(cell is not None for cell in row)}
     if not rows:
         raise UsageError("the results hold no method that learns from clicks yet: nothing to show in a table.")
-    return ResultsTable(tuple(columns), rows)
+    return ResultsTable(tuple(columns), rows, results.gain)
 
 
-def _cell(method: str, summaries: dict[str, Summary]) -> Cell | None:
-    """The method's cell among the summaries of all methods at the same N."""
-    if method not in summaries:
+def _cell(method: str, runs: dict[str, Runs]) -> Cell | None:
+    """The method's cell among the runs of all methods at the same N."""
+    if method not in runs:
         return None
-    summary, crm = summaries[method], summaries.get("exposure-crm")
+    summaries = {name: summarise(list(of.values())) for name, of in runs.items()}
+    summary = summaries[method]
     if method in CONSTANT:
         return Cell(summary, "", best=False)
     mark: Mark = ""
-    if crm is not None and method != "exposure-crm" and not math.isnan(p := t_test(summary, crm)):
-        mark = "same" if p >= SIGNIFICANT else "lower" if summary.mean < crm.mean else "higher"
-    best = max((s.mean for name, s in summaries.items() if name not in (*CONSTANT, *TOLD_METHODS)), default=math.inf)
-    return Cell(summary, mark, best=method not in TOLD_METHODS and f"{summary.mean:.3f}" == f"{best:.3f}")
+    if "exposure-crm" in runs and method != "exposure-crm":
+        gaps = differences(runs[method], runs["exposure-crm"])
+        if not math.isnan(p := paired_t_test(gaps)):
+            mark = "same" if p >= SIGNIFICANT else "lower" if gaps.mean() < 0 else "higher"
+    from_clicks = set(PAPER_METHODS) - set(CONSTANT)
+    best = max((s.mean for name, s in summaries.items() if name in from_clicks), default=math.inf)
+    return Cell(summary, mark, best=method in from_clicks and f"{summary.mean:.3f}" == f"{best:.3f}")

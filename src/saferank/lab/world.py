@@ -13,7 +13,7 @@ from saferank.engine.objectives.skyline import skyline
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.boosting import boost
 from saferank.learning.settings import TrainingSettings
-from saferank.learning.training_loop import fit
+from saferank.learning.training_loop import FitResult, fit
 from saferank.policy.scorers import make_scorer, scale_scores, score
 from saferank.policy.scorers.trees import Trees
 
@@ -83,13 +83,12 @@ def train_on_labels(
     validation: RankingData,
     click_model: PositionBasedModel,
     settings: TrainingSettings,
-) -> None:
+) -> FitResult:
     """Fit the scorer to the true relevance: the logging policy on few queries, the skyline on all."""
     objective, judge = (
         skyline(click_model.relevance(part.require_labels()), part.offsets, click_model.examination)
         for part in (train, validation)
     )
     if isinstance(scorer, Trees):
-        boost(scorer, train, objective, validation=(validation, judge), seed=settings.seed)
-    else:
-        fit(scorer, train, objective, validation=(validation, judge), settings=settings)
+        return boost(scorer, train, objective, validation=(validation, judge), seed=settings.seed)
+    return fit(scorer, train, objective, validation=(validation, judge), settings=settings)

@@ -10,13 +10,14 @@ import torch
 
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import training_clip
+from saferank.engine.objectives.objective import Objective
 from saferank.learning.boosting import boost
 from saferank.learning.climb import climb
 from saferank.learning.correction import correct
 from saferank.learning.evidence import Evidence, find_evidence, with_relevance
 from saferank.learning.methods import METHODS, LoggedPart, Method
 from saferank.learning.relevance import Sample
-from saferank.learning.settings import TrainingSettings
+from saferank.learning.settings import StopBy, TrainingSettings
 from saferank.learning.training_loop import Epoch, FitResult, fit
 from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees
@@ -53,7 +54,7 @@ def learn(
     if method.needs_relevance:
         train, validation = with_relevance(train, validation, earlier=earlier, seed=training.seed)
     objective = method.objective(clipped(for_training(train)))
-    judge = validation.data, method.objective(for_training(validation))
+    judge = validation.data, validation_objective(method, for_training(validation), training.stop_by)
     if isinstance(scorer, Trees):
         return boost(scorer, train.data, objective, validation=judge, seed=training.seed, progress=progress)
     return fit(
@@ -116,6 +117,19 @@ def queries_come_again(train: LoggedPart, validation: LoggedPart) -> bool:
         return False
     again = int(validation.log.interactions[train.log.interactions > 0].sum())
     return 2 * again > validation.log.total_interactions
+
+
+def validation_objective(method: Method, validation: LoggedPart, stop_by: StopBy) -> Objective:
+    """Return what chooses the epoch, or the number of trees: one rule for all methods that maximise an objective.
+
+    Kept is the epoch with the highest value on the validation part, with propensities as they are, not clipped.
+    `objective`: of what the method maximises in training, risk included. `clicks`: of exposure IPS, the estimated
+    clicks, whatever the method maximises; so the paper's "early stopping based on validation clicks" can be read.
+    """
+    if stop_by == "clicks":
+        method = METHODS["exposure-ips"]
+    assert method.objective is not None
+    return method.objective(validation)
 
 
 def for_training(part: LoggedPart) -> LoggedPart:

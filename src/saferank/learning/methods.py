@@ -19,6 +19,7 @@ from saferank.engine.objectives.direct_method import direct_method
 from saferank.engine.objectives.doubly_robust import doubly_robust
 from saferank.engine.objectives.exposure_crm import exposure_crm
 from saferank.engine.objectives.exposure_ips import exposure_ips
+from saferank.engine.objectives.exposure_poem import exposure_poem
 from saferank.engine.objectives.gain_bound import gain_bound
 from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Objective
@@ -200,6 +201,16 @@ METHODS = {
             "Self-normalised IPS",
             "exposure-ips divided by the mean of its weights; the same where exposure is counted",
             lambda part: self_normalised_ips(part.log, part.logging_exposure, part.examination, clip=part.clip),
+        ),
+        Method(
+            "exposure-poem",
+            "Exposure POEM",
+            "exposure-ips minus the width of its bound, with the sample variance in place of the divergence",
+            lambda part: exposure_poem(
+                part.log, part.logging_exposure, part.examination, clip=part.clip, delta=part.risk.delta
+            ),
+            needs="rankings",
+            has_risk=True,
         ),
         Method(
             "exposure-crm",

@@ -10,6 +10,9 @@ from saferank.engine.objectives.risk import Constant, Risk
 from saferank.learning.methods import FROM_COUNTS, method_named
 
 LoggingPolicy = Literal["auto", "counted", "modelled", "known"]
+StopBy = Literal["objective", "clicks"]
+"""What chooses the epoch on the validation part: the method's own objective, its risk included, or for every method the
+same unpenalised exposure-based IPS estimate of clicks."""
 FASTEST = 10
 """Learning rate beyond which weights leave what float32 holds."""
 
@@ -28,6 +31,17 @@ class TrainingSettings:
     learning_rate: float = 5e-4
     weight_decay: float = 0.0
     seed: int = 0
+    stop_by: StopBy = "objective"
+    """What early stopping looks at, the same for every method: see `validation_objective` in `learning/learn.py`."""
+
+    def __post_init__(self) -> None:
+        if self.stop_by not in get_args(StopBy):
+            raise UsageError(f"stop by '{self.stop_by}' is unknown; choose from: {', '.join(get_args(StopBy))}.")
+
+
+UNTIL_CONVERGED = TrainingSettings(epochs=200, patience=10, learning_rate=2e-3)
+"""The rule of `fit`, for every method and number of interactions: stop after 10 epochs without a higher validation
+value, at the latest after 200. `reproduce` has it too, but for `stop_by`."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +62,8 @@ class FitSettings:
     """What becomes of shown documents without features."""
     logging_policy: LoggingPolicy = "auto"
     """How the objectives know what the logging policy shows; see `learning/logging_policy.py`."""
-    training: TrainingSettings = TrainingSettings(epochs=200, patience=10, learning_rate=2e-3)
-    """Of the scorers mlp and linear: until it has converged."""
+    training: TrainingSettings = UNTIL_CONVERGED
+    """Of the scorers mlp and linear."""
 
     def __post_init__(self) -> None:
         method_named(self.method, FROM_COUNTS)

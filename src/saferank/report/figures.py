@@ -42,6 +42,15 @@ _LINES = {
     "exposure-crm": Line(LABELS["exposure-crm"], "#d55e00", width=3.4),
     "auto": Line(LABELS["auto"], "#7b3294", width=3.4),
     "exposure-crm-known": Line(LABELS["exposure-crm-known"], "#009e73", width=1.8),
+    "doubly-robust": Line(LABELS["doubly-robust"], "#117733", (4, 2), 1.6),
+    "safe-doubly-robust": Line(LABELS["safe-doubly-robust"], "#44aa99", (4, 2), 1.6),
+    "prpo": Line(LABELS["prpo"], "#332288", (4, 2), 1.6),
+    "gain-bound": Line(LABELS["gain-bound"], "#882255", (4, 2), 1.6),
+    "exposure-poem": Line(LABELS["exposure-poem"], "#999933", (4, 2), 1.6),
+    "exposure-ips-sea": Line(LABELS["exposure-ips-sea"], "#0072b2", (1, 2), 1.6),
+    "exposure-ips-genspec": Line(LABELS["exposure-ips-genspec"], "#0072b2", (1, 4), 1.6),
+    "exposure-ips-last-rank": Line(LABELS["exposure-ips-last-rank"], "#0072b2", (8, 2), 1.6),
+    "exposure-crm-last-rank": Line(LABELS["exposure-crm-last-rank"], "#d55e00", (8, 2), 1.6),
 }
 METHOD_LINES = {
     method: _LINES.get(method) or Line(label, "#cc79a7", (1, place))

@@ -17,6 +17,7 @@ from saferank.engine.objectives.doubly_robust import doubly_robust
 from saferank.engine.objectives.exposure_crm import exposure_crm
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
+from saferank.engine.objectives.exposure_poem import exposure_poem
 from saferank.engine.objectives.gain_bound import GainBound, Variance, cantelli, gain_bound
 from saferank.engine.objectives.imitation import imitation
 from saferank.engine.objectives.naive import naive
@@ -177,6 +178,11 @@ def _exposure_crm(case: Case, scores: Array, constants: list[float]) -> float:
     return _exposure_ips(case, scores) - sqrt((1 - DELTA) / DELTA * divergence / len(case.log))
 
 
+def _exposure_poem(case: Case, scores: Array) -> float:
+    terms = oracle.exposure_ips_terms(case.log, lists(scores), RANKS, case.rho_0, CLIP)
+    return float(np.mean(terms)) - sqrt((1 - DELTA) / DELTA * float(np.var(terms)) / len(case.log))
+
+
 def _doubly_robust(case: Case, scores: Array) -> float:
     return oracle.doubly_robust(case.log, lists(scores), RANKS, case.rho_0, CLIP, lists(case.predicted))
 
@@ -240,6 +246,12 @@ METHODS = {
         lambda case: _crm(case, "proven"),
         lambda case, scores: _exposure_crm(case, scores, PROVEN),
         ISSUED,
+        crm=True,
+    ),
+    "exposure-poem": Method(
+        lambda case: exact(exposure_poem(case.statistics, case.flat_rho_0, EXAMINATION, delta=DELTA, clip=CLIP)),
+        _exposure_poem,
+        CLICKED,
         crm=True,
     ),
     "doubly-robust": Method(
