@@ -2,7 +2,8 @@
 
 NDCG@5 by score on test queries, which no log has seen: our methods, LightGBM's lambdarank on the same clicks, and, as
 ceilings, both on the true labels. Nothing is chosen on the test queries. Every result is appended to results.jsonl in
---out; another run skips what is there, and the tables are made of all that it holds. `--data` is `synthetic:small`,
+--out; another run skips what is there, and the tables are made of all that it holds. Where `auto` says to keep the
+current ranker, because no improvement over it is foreseen, the current ranker is measured. `--data` is `synthetic:small`,
 `synthetic:mslr10k`, another draw such as `synthetic:small@101`, or a LETOR folder. Ends with an error unless the checks
 that are printed below the tables hold.
 
@@ -49,6 +50,7 @@ from saferank.lab.paper_methods import CUTOFF, SimulatedLogs, evaluate, learn_in
 from saferank.lab.world import World, make_world, prepare
 from saferank.learning.boosting import MOST_TREES, PATIENCE
 from saferank.learning.lightgbm_trees import ALWAYS
+from saferank.learning.training_loop import FitResult
 
 Floats = NDArray[np.float64]
 STEEP = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
@@ -216,9 +218,19 @@ def measure(cell: Cell) -> dict[str, Any]:
         scores = predict(world.test.features)
         found = ndcg_by_score(scores, world.test.require_labels(), world.test.offsets, CUTOFF)
         return {"ndcg": float(found.mean()), "seconds": seconds}
-    learned = learn_in_world(method, world, logs, seed=cell.run, known=bool(cell.known), scorer=scorer or "gbdt")
+    told: list[FitResult] = []
+    learned = learn_in_world(
+        method, world, logs, seed=cell.run, known=bool(cell.known), scorer=scorer or "gbdt", report=told.append
+    )
     seconds = time.process_time() - started
+    if method == "auto" and keeps_the_ranker(told[0]):
+        learned = world.logging_scorer
     return {"ndcg": evaluate(learned, world.test)[1], "seconds": seconds}
+
+
+def keeps_the_ranker(result: FitResult) -> bool:
+    """Whether `fit` says to keep the current ranker: nothing learned, or no improvement foreseen."""
+    return result.chosen is None or result.chosen.improvement <= 0
 
 
 def cells(options: argparse.Namespace) -> Iterator[Cell]:
