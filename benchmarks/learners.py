@@ -4,8 +4,8 @@ NDCG@5 by score on test queries, which no log has seen: our methods, LightGBM's 
 ceilings, both on the true labels. Nothing is chosen on the test queries. Every result is appended to results.jsonl in
 --out; another run skips what is there, and the tables are made of all that it holds. Where `auto` says to keep the
 current ranker, because no improvement over it is foreseen, the current ranker is measured. `--data` is
-`synthetic:small`, `synthetic:mslr10k`, another draw such as `synthetic:small@101`, or a LETOR folder. Ends with an error
-unless the checks that are printed below the tables hold.
+`synthetic:small`, `synthetic:mslr10k`, another draw such as `synthetic:small@101`, or a LETOR folder. Ends with an
+error unless the checks that are printed below the tables hold.
 
 How lambdarank gets the clicks (LightGBM needs whole numbers as labels; gains are linear in them):
 - `lambdarank`: a row per shown document, label clicks / shown, weight shown;
