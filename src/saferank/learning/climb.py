@@ -38,64 +38,37 @@ def climb(
 ) -> FitResult:
     """Add trees to the scorer, in place, that raise the clicks under the relevance after each document's own clicks.
 
-        (1/N) sum_q N_q sum_d R(d) rho(d),    R = `Evidence.relevance_after`
+        (1/N) sum_q N_q sum_d R(d) rho(d),    R = `Evidence.relevance`
 
-    The policies after some numbers of trees are a path. It is grown twice: by the clicks of the train part, so that
-    those of the validation part foresee it honestly, and by all clicks. Of the numbers of trees with a gain, and a
-    chance of a proof of at least LEAST_CHANCE, the one of the largest foreseen worth is taken. Trees can tell apart
-    the documents that they are grown on, so this is for a verdict on the same queries. For new queries use `correct`,
-    which goes by clicks on other queries.
+    The policies after some numbers of trees are a path; of those with a gain, and a chance of a proof of at least
+    LEAST_CHANCE, the one of the largest foreseen worth is taken. Trees can tell apart the documents that they are
+    grown on, so this is for a verdict on the same queries. For new queries use `correct`, which goes by clicks on
+    other queries.
     """
-    assert evidence.parts is not None
-    path: dict[int, Foreseen] = {}
-
-    def foresee(trees: int, scores: NDArray[np.float32]) -> bool:
-        """Return whether to go on."""
-        if trees not in STOPS:
-            return True
-        path[trees] = evidence.unseen_foresight.of(f"{trees} trees", scores)
-        best = max(path.values(), key=lambda one: one.worth)
-        return any(one.worth >= best.worth for one in list(path.values())[-WORSE:]) and trees < STOPS[-1]
-
-    _grow(scorer, evidence, evidence.relevance_after(evidence.parts[0]), foresee, seed, progress)
-    likely = [trees for trees, foreseen in path.items() if foreseen.chance >= LEAST_CHANCE and foreseen.gain > 0]
-    best = max(likely, key=lambda trees: path[trees].worth, default=0)
-    if not best:
-        return FitResult(0, (), path=tuple(path.values()))
-    added = _grow(scorer, evidence, evidence.relevance, lambda trees, _: trees < best, seed, progress)
-    scorer.grow(Forest.joined([scorer.forest, added]))
-    return FitResult(best, (), path=tuple(path.values()), chosen=path[best], saw_validation=True)
-
-
-def _grow(
-    scorer: Trees,
-    evidence: Evidence,
-    relevance: NDArray[np.float64],
-    go_on: Callable[[int, NDArray[np.float32]], bool],
-    seed: int,
-    progress: Callable[[Epoch], None] | None,
-) -> Forest:
-    """Return trees that raise the clicks under this relevance, as long as `go_on(number, scores)` says so."""
     import lightgbm
 
     sample, start = evidence.samples[0], evidence.starts[0]
-    objective = direct_method(sample.log, relevance, sample.examination)
-    read = sample.data.features[:, : scorer.read]
-    if not can_split(read):
-        return Forest.empty()
+    objective = direct_method(sample.log, evidence.relevance, sample.examination)
+    path: dict[int, Foreseen] = {}
     done = 0
 
     def newton(added: NDArray[np.float64], _: lightgbm.Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         nonlocal done
         scores = (start + added).astype(np.float32)
-        if not go_on(done, scores):
-            raise _Enough
+        if done in STOPS:
+            path[done] = evidence.foresight.of(f"{done} trees", scores)
+            best = max(path.values(), key=lambda one: one.worth)
+            if all(one.worth < best.worth for one in list(path.values())[-WORSE:]) or done == STOPS[-1]:
+                raise _Enough
         value, slope = objective.value_and_slope(scores)
         done += 1
         if progress is not None:
             progress(Epoch(done, value, math.nan, value))
         return newton_step(slope)
 
+    read = sample.data.features[:, : scorer.read]
+    if not can_split(read):
+        return FitResult(0, ())
     rows = first_features(sample.data.features, scorer.read)
     # without the seed, as ever: it would draw other rows of a large table for the bins
     table = built(lightgbm.Dataset(rows, np.zeros(sample.data.documents), params=PARAMETERS), sample.data.features)
@@ -103,7 +76,12 @@ def _grow(
     with suppress(_Enough):
         while not booster.update(fobj=newton):
             pass
-    grown = forest_of(booster, done) if done else Forest.empty()
+    likely = [trees for trees, foreseen in path.items() if foreseen.chance >= LEAST_CHANCE and foreseen.gain > 0]
+    best = max(likely, key=lambda trees: path[trees].worth, default=0)
+    added = forest_of(booster, best) if best else Forest.empty()
     del booster, table
     give_memory_back()
-    return grown
+    if not best:
+        return FitResult(0, (), path=tuple(path.values()))
+    scorer.grow(Forest.joined([scorer.forest, added]))
+    return FitResult(best, (), path=tuple(path.values()), chosen=path[best], saw_validation=True)

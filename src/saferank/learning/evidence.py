@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.propensity.logging_exposure import examined
 from saferank.engine.propensity.posterior_relevance import posterior_relevance
 from saferank.engine.ragged import query_sums
-from saferank.engine.types.log_statistics import LogStatistics
 from saferank.learning.foresight import Foresight
 from saferank.learning.methods import LoggedPart
 from saferank.learning.relevance import RelevanceModel, Sample, fit_relevance
@@ -26,8 +25,6 @@ from saferank.policy.scorers.trees import Trees
 Floats = NDArray[np.float64]
 LEAST_EVIDENCE = 2.6**2
 """A correction whose slope is not 2.6 standard errors above 0 is left out; beyond, it is shrunk by 1 - 2.6^2 / z^2."""
-JUDGING = 0.25
-"""Share of the clicks of earlier logs that judges the path of trees, and does not grow it."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,6 @@ class Evidence:
     flatter_exposure: Floats | None
     """The same, see `LoggedPart`."""
     verdict_interactions: int
-    parts: tuple[LogStatistics, LogStatistics] | None = None
-    """Of the first sample: the train part and most of earlier logs, which teach, and the validation part and the rest,
-    which judge what those taught. None where train and validation have different queries."""
 
     @cached_property
     def predicted(self) -> Floats:
@@ -95,50 +89,19 @@ class Evidence:
 
     @cached_property
     def relevance(self) -> Floats:
-        """R of each document of the first sample: as predicted, and moved by all its clicks."""
-        return self.relevance_after(self.history[0].log)
-
-    def relevance_after(self, log: LogStatistics) -> Floats:
-        """Return R of each document: as predicted, and moved by its clicks in this log (`posterior_relevance`)."""
-        return posterior_relevance(log, self.samples[0].examination, self.predicted).relevance
+        """R of each document of the first sample: as predicted, and moved by its clicks (`posterior_relevance`)."""
+        sample = self.history[0]
+        return posterior_relevance(sample.log, sample.examination, self.predicted).relevance
 
     @cached_property
     def foresight(self) -> Foresight:
-        """Foresees verdicts on the first sample for policies that did not see the clicks on a document's query."""
-        return self._foresight(self.relevance)
-
-    @cached_property
-    def unseen_foresight(self) -> Foresight:
-        """Foresees verdicts for policies that were taught by the first of `parts`: see `calibrated`."""
-        return self.foresight if self.parts is None else self._foresight(self.calibrated)
-
-    @cached_property
-    def calibrated(self) -> Floats:
-        """R after the clicks of the first of `parts`, stretched or shrunk as those of the second say.
-
-            m + a predicted(d) + b (R(d) - predicted(d)),    both within queries
-
-        a and b would be 1 if R were what can be expected given the clicks that taught it. They are fitted to the clicks
-        that did not, and drawn towards 1 by their standard errors, like the slopes of `predicted` towards 0.
-        """
-        assert self.parts is not None
-        taught, judging = self.parts
-        sample, moved = self.samples[0], self.relevance_after(taught) - self.predicted
-        columns = np.stack([self.predicted, moved])
-        slopes, errors = within_query_slopes([replace(sample, log=judging)], [columns])
-        kept = 1.0 + _shrunk(slopes - 1.0, errors)
-        mean = judging.clicks.sum() / max(examined(judging, sample.examination).sum(), 1.0)
-        within = [within_queries(column, self.logging_exposure, sample.data.offsets) for column in columns]
-        calibrated: Floats = np.clip(mean + kept @ np.stack(within), 0.0, 1.0)
-        return calibrated
-
-    def _foresight(self, relevance: Floats) -> Foresight:
+        """Foresees verdicts on the first sample."""
         sample = self.samples[0]
         start = exposure(self.starts[0], sample.data.offsets, sample.examination).astype(np.float64)
         return Foresight(
             sample.log,
             sample.examination,
-            relevance,
+            self.relevance,
             start,
             self.logging_exposure,
             self.verdict_interactions,
@@ -167,15 +130,9 @@ def find_evidence(
     held_out = [model.cross_fitted(place, sample.data) for place, sample in enumerate(samples)]
     slopes = fit_slopes(samples, starts, held_out)
     size = validation.verdict_interactions or validation.log.total_interactions
-    teaching = None
-    if train.data is validation.data:
-        past = [one.log.thinned(JUDGING, np.random.default_rng([seed, 9])) for one in earlier if one.data is train.data]
-        judging = reduce(LogStatistics.merge, [part for part, _ in past], validation.log)
-        teaching = reduce(LogStatistics.merge, [part for _, part in past], train.log), judging
     return Evidence(
-        samples, history, model, starts, held_out, slopes, parts[0].logging_exposure, parts[0].flatter_exposure, size,
-        teaching,
-    )  # fmt: skip
+        samples, history, model, starts, held_out, slopes, parts[0].logging_exposure, parts[0].flatter_exposure, size
+    )
 
 
 def with_relevance(
@@ -260,7 +217,7 @@ def _weight(sample: Sample) -> Floats:
 
 
 def _shrunk(slopes: Floats, errors: Floats) -> Floats:
-    """Return the slopes times 1 - 1 / z^2; 0 within a standard error of 0, and where there is no error at all."""
+    """Return the slopes times 1 - 1 / z^2; 0 within a standard error of 0."""
     z = np.divide(slopes, errors, out=np.zeros(len(slopes)), where=errors > 0)
     return slopes * np.maximum(1.0 - 1.0 / np.maximum(np.square(z), 1.0), 0.0)
 

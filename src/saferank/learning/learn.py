@@ -103,7 +103,7 @@ def choose(
     other = boost(
         begin, train.data, objective, validation=(validation.data, judge), seed=seed, progress=progress
     )  # fmt: skip
-    foreseen = evidence.unseen_foresight.of("gain-bound", score(begin, train.data.features))
+    foreseen = evidence.foresight.of("gain-bound", score(begin, train.data.features))
     path = (*kept.path, foreseen)
     if foreseen.gain <= 0 or foreseen.worth <= kept.worth:
         return replace(kept, path=path)

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -122,16 +121,6 @@ def test_merging_adds_up() -> None:
         one.merge(one.subset([0, 1]))
     with pytest.raises(DataError):
         one.merge(replace(log(), shown=one.shown[:, :1], clicked=one.clicked[:, :1]))
-
-
-def test_thinning_draws_every_shown_document_with_the_same_chance() -> None:
-    """Both halves add up to the log, and clicks are as frequent in either, within five standard errors."""
-    log = LogStatistics(np.array([0, 2]), np.array([40_000]), np.array([[40_000], [0]]), np.array([[10_000], [0]]))
-    first, second = log.thinned(0.25, np.random.default_rng(0))
-    np.testing.assert_array_equal(first.shown + second.shown, log.shown)
-    np.testing.assert_array_equal(first.clicked + second.clicked, log.clicked)
-    assert first.shown[0, 0] == pytest.approx(10_000, abs=5 * math.sqrt(40_000 * 0.25 * 0.75))
-    assert first.clicked[0, 0] == pytest.approx(2_500, abs=5 * math.sqrt(10_000 * 0.25 * 0.75))
 
 
 def test_stacked_logs_have_the_queries_of_all() -> None:

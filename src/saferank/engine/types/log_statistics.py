@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -184,16 +184,6 @@ class LogStatistics:
         rows = by_query[flat_rows(offsets_of(self.kept), chosen)]
         query = np.repeat(np.arange(len(chosen)), self.kept[chosen])
         return LoggedRankings(query.astype(np.int32), rankings.ranking[rows], rankings.clicks[rows])
-
-    def thinned(self, share: float, rng: np.random.Generator) -> tuple[LogStatistics, LogStatistics]:
-        """Return two independent logs: each shown document is in the first with this probability, else in the second.
-
-        Both keep all interactions, as those of the first and of the second are not told apart.
-        """
-        clicked = rng.binomial(self.clicked, share)
-        shown = clicked + rng.binomial(self.shown - self.clicked, share)
-        first = replace(self, shown=shown, clicked=clicked, rankings=None)
-        return first, replace(first, shown=self.shown - shown, clicked=self.clicked - clicked)
 
     def merge(self, other: LogStatistics) -> LogStatistics:
         """Add the counts of another log of the same queries and documents; rankings are kept if both have them."""
