@@ -10,11 +10,8 @@ import torch
 from saferank.engine.metrics import Gain, discounts, expected_ndcg, ndcg_by_score, normalised_gains
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.objectives.skyline import skyline
-from saferank.engine.propensity.logging_exposure import (
-    estimated_logging_exposure,
-    known_logging_exposure,
-    last_rank_known_exposure,
-)
+from saferank.engine.propensity.last_rank import last_rank_known_exposure
+from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.deployment_rules import DEPLOYMENT_RULES, exposure_ratio
