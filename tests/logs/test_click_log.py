@@ -181,6 +181,42 @@ def test_text_in_parquet_is_named_by_its_row(folder: Path, monkeypatch: pytest.M
         assert (error.value.file, error.value.row, error.value.column) == (file, row, "theirs")
 
 
+WORDS = [("True", "False"), ("true", "false"), ("TRUE", "FALSE"), ("t", "f"), ("T", "F"), ("1", "0"), ('"1"', '"0"')]
+
+
+@pytest.mark.parametrize(("clicked", "not_clicked"), WORDS)
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_clicks_as_words(tmp_path: Path, kind: str, clicked: str, not_clicked: str) -> None:
+    said = [clicked if click else not_clicked for click in TABLE["click"].to_pylist()]
+    path = tmp_path / f"log.{kind}"
+    if kind == "parquet":
+        texts = pa.array([word.strip('"') for word in said])
+        pq.write_table(TABLE.set_column(4, "click", texts), path)
+    else:
+        lines = [f"{i},{q},{d},{p},{word}\n" for (i, q, d, p), word in zip(_shown(), said, strict=True)]
+        path.write_text(HEADER + "".join(lines))
+    assert rows(path) == ROWS
+    assert sum(load_log(path).shown_counts["clicked"].to_pylist()) == 2
+
+
+def _shown() -> list[tuple[Any, ...]]:
+    return [tuple(row.values())[:4] for row in TABLE.to_pylist()]
+
+
+def test_true_and_false(tmp_path: Path) -> None:
+    """A column of truth values in Parquet, and as pandas writes it to CSV; null stays missing."""
+    frame = TABLE.set_column(4, "click", TABLE["click"].cast(pa.bool_()))
+    pq.write_table(frame, tmp_path / "log.parquet")
+    frame.to_pandas().to_csv(tmp_path / "log.csv", index=False)
+    for name in ("log.parquet", "log.csv"):
+        assert rows(tmp_path / name) == ROWS
+    clicks = pa.array([False, None, True, False, False])
+    pq.write_table(TABLE.set_column(4, "click", clicks), tmp_path / "log.parquet")
+    (tmp_path / "log.csv").write_text(HEADER + "1,q,a,1,False\n1,q,b,2,\n2,q,b,1,True\n2,q,a,2,False\n3,p,c,1,False\n")
+    for name in ("log.parquet", "log.csv"):
+        assert load_log(tmp_path / name, on_bad_rows="drop").manifest["bad_rows"] == {"bad click": 1}
+
+
 @pytest.mark.parametrize(("line", "column"), [("1,q,a,x,0", "position"), ("1,q,a,1,0,5", None)])
 def test_a_csv_line_unlike_the_first_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, column: str | None

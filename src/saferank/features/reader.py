@@ -174,7 +174,8 @@ class _PairTables:
             yield from reader.iter_batches(batch_size=self.rows, columns=self._chosen(reader.schema_arrow, file))
 
     def _csv(self, file: Path) -> Iterator[pa.RecordBatch]:
-        types = dict.fromkeys(self.numeric, pa.float64())
+        truths = {one.name for one in _csv_schema(file) if pa.types.is_boolean(one.type)}
+        types = dict.fromkeys({*self.numeric} - truths, pa.float64())
         types |= dict.fromkeys((self.query, self.document, *self.ignore), pa.string())
         options = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=False)
         with pyarrow.csv.open_csv(file, convert_options=options) as reader:
@@ -214,10 +215,16 @@ def text_columns(path: str | Path) -> list[str]:
     """Return the columns, besides the ids, that are no features because they hold no numbers; [] of other formats."""
     try:
         file = table_files(path, (".parquet",))[0]
-        schema = pyarrow.csv.open_csv(file).schema if file.name.endswith(CSV) else pq.read_schema(file)
+        schema = _csv_schema(file) if file.name.endswith(CSV) else pq.read_schema(file)
     except (DataError, pa.ArrowInvalid):
         return []
     return [one.name for one in schema if one.name not in ("query_id", "document_id") and not is_numeric(one.type)]
+
+
+def _csv_schema(file: Path) -> pa.Schema:
+    """Return the columns of a CSV file with the types that its first rows have."""
+    with pyarrow.csv.open_csv(file) as reader:
+        return reader.schema
 
 
 def _matrix(table: pa.Table) -> NDArray[np.float32]:
