@@ -1,6 +1,6 @@
 """The Python interface: a log and features in, a policy and its verdict out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,12 +17,16 @@ from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, with_ids
+from saferank.features.reader import joined, read_candidates
+from saferank.features.schema import with_indicators
 from saferank.features.table import column_names, read_table
+from saferank.files.arrow_tables import Tabular
 from saferank.learning.compare_policies import ComparedPolicy
 from saferank.learning.fit_policy import Step, fit_policy
 from saferank.learning.settings import FitSettings, LoggingPolicy, TrainingSettings
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
+from saferank.logs.row_checks import unmatched_ids_error
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.verdict.certificate import Certificate
@@ -54,7 +58,10 @@ class SafeRanker:
             shrunk towards a model of it), `known` (its scores), or `auto`. A verdict counts, or knows.
         log1p: whether a feature x is replaced by sign(x) log(1 + |x|) before scaling.
         scaling: `per-query` scales each feature to [0, 1] among the documents of a query; `none` does not.
-        missing: the number to use for missing values, or `error`.
+        missing: `error`; the number to use for missing values; or `indicator`: 0 after scaling, and a further feature
+            that is 1 where a value is missing, for each feature that lacks some.
+        categorical: columns of text whose values become features, `column=value`, at most 50 per column. New data gets
+            the same features; there, other values are 0 in all of them.
         without_features: `drop` leaves shown documents without features out; `error` raises.
         baselines: whether to fit the other methods too, for `comparison`.
         epochs, learning_rate, seed: replace those of `training`.
@@ -82,7 +89,8 @@ class SafeRanker:
         logging_policy: LoggingPolicy = DEFAULTS.logging_policy,
         log1p: bool = DEFAULTS.log1p,
         scaling: Literal["per-query", "none"] = DEFAULTS.scaling,
-        missing: float | Literal["error"] = DEFAULTS.missing,
+        missing: float | Literal["error", "indicator"] = DEFAULTS.missing,
+        categorical: Sequence[str] = (),
         without_features: Literal["error", "drop"] = DEFAULTS.without_features,
         baselines: bool = DEFAULTS.baselines,
         epochs: int | None = None,
@@ -103,7 +111,7 @@ class SafeRanker:
             scorer=scorer,
             log1p=log1p,
             scaling=scaling,
-            missing=missing,
+            missing=missing,  # type: ignore[arg-type]
             baselines=baselines,
             without_features=without_features,
             logging_policy=logging_policy,
@@ -112,6 +120,7 @@ class SafeRanker:
         if isinstance(examination, str):
             parse_examination(examination, cutoff)  # fails here rather than after the log was read
         self.examination, self.cutoff, self.logging_scores = examination, cutoff, logging_scores
+        self.missing, self.categorical = missing, tuple(categorical)
         self.comparison: tuple[ComparedPolicy, ...] = ()
         """Policies compared on the validation part, beginning with the logging policy; not a certificate."""
         self.left_out = 0
@@ -122,18 +131,22 @@ class SafeRanker:
 
     def fit(
         self,
-        log: str | Path | AggregatedLog,
-        features: str | Path | RankingData,
+        log: str | Path | Tabular | AggregatedLog,
+        features: str | Path | Tabular | RankingData,
         *,
-        earlier: Sequence[str | Path | AggregatedLog] = (),
+        columns: Mapping[str, str] | None = None,
+        earlier: Sequence[str | Path | Tabular | AggregatedLog] = (),
         live: str | Path | Policy | None = None,
         progress: Callable[[Step], None] | None = None,
     ) -> Self:
         """Learn from the parts `train` and `validation` of the log.
 
         Args:
-            log: a log, a folder that `saferank aggregate` wrote, or what `load_log` returned.
-            features: what `load_features` reads, or what it returned.
+            log: a log as files or a table (a pandas or Polars DataFrame, a pyarrow or Ibis table), a folder that
+                `saferank aggregate` wrote, or what `load_log` returned.
+            features: what `load_features` reads, files or a table, or what it returned.
+            columns: our names of columns -> those of the log where they differ, as in `{"click": "clicked"}`; ids are
+                found by these names in the features too.
             earlier: logs of the rankers before, whatever they were: they teach about relevance, with all their parts,
                 so nothing can be certified on them. None of them may be part of the log.
             live: the policy that drew the rankings of the log (`serve_as="sampled"`), or its folder: learning begins
@@ -144,7 +157,8 @@ class SafeRanker:
             The ranker itself.
         """
         wanted = self.wanted_cutoff
-        aggregated = log if isinstance(log, AggregatedLog) else load_log(log, cutoff=wanted)
+        policy = live_policy(live, self.logging_scores)
+        aggregated = log if isinstance(log, AggregatedLog) else load_log(log, columns=columns, cutoff=wanted)
         if wanted not in (None, aggregated.cutoff):
             raise UsageError(
                 f"cutoff or examination is for {wanted} ranks, but {aggregated.source} is counted for "
@@ -153,12 +167,22 @@ class SafeRanker:
         if isinstance(features, RankingData):
             data = with_ids(features)
         else:
-            data = load_features(features, missing="error" if self.settings.missing == "error" else "nan")
+            data = load_features(
+                features,
+                categorical=self.categorical if policy is None else policy.schema.categories,
+                id_columns=columns,
+                missing="error" if self.settings.missing == "error" else "nan",
+            )
+        if (unmatched := unmatched_ids_error(aggregated, data)) is not None:
+            raise unmatched
+        indicators: tuple[str, ...] = ()
+        if self.missing == "indicator" and policy is None:  # with a policy, they are those of its schema
+            data, indicators = with_indicators(data, but=(self.logging_scores or "",))
         examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
         self.warnings += _lacks_features(aggregated, data)
         origin = {"logging_scores": self.logging_scores, "examination": known_from, "warnings": list(self.warnings)}
-        policy, cutoff = live_policy(live, self.logging_scores), aggregated.cutoff
+        cutoff = aggregated.cutoff
         scores = self.logging_scores if policy is None else policy.scores(data, ignore=data.feature_names or ())
         fitted = fit_policy(
             aggregated,
@@ -167,11 +191,18 @@ class SafeRanker:
             self.settings,
             logging_scores=scores,
             start=policy,
-            earlier=[one if isinstance(one, AggregatedLog) else load_log(one, cutoff=cutoff) for one in earlier],
+            earlier=[
+                one if isinstance(one, AggregatedLog) else load_log(one, columns=columns, cutoff=cutoff)
+                for one in earlier
+            ],
             origin=origin,
             progress=progress,
         )
-        self._policy, self.comparison, self.left_out = fitted.policy, fitted.comparison, fitted.left_out
+        learned = fitted.policy
+        if policy is None:
+            values = {column: tuple(found) for column, found in data.categories.items()}
+            learned = replace(learned, schema=replace(learned.schema, categories=values, indicators=indicators))
+        self._policy, self.comparison, self.left_out = learned, fitted.comparison, fitted.left_out
         return self
 
     @property
@@ -188,13 +219,15 @@ class SafeRanker:
             return self.cutoff
         return len(self._given_examination(self.cutoff))
 
-    def predict(self, features: ArrayLike | RankingData, offsets: ArrayLike | None = None) -> NDArray[np.float32]:
+    def predict(
+        self, features: str | Path | Tabular | ArrayLike | RankingData, offsets: ArrayLike | None = None
+    ) -> NDArray[np.float32]:
         """Return the scores of documents, which compare documents of one query.
 
         Args:
-            features: raw features, one row per document. In a table (a pandas or Polars DataFrame, a pyarrow Table)
-                and in `RankingData` features are matched by name, and other columns are ignored. An array has one
-                column per feature, in the order of `policy.schema.columns`.
+            features: raw features, one row per document. In files, in a table (a pandas or Polars DataFrame, a pyarrow
+                or Ibis table) and in `RankingData` features are matched by name, and other columns are ignored. An
+                array has one column per feature, in the order of `policy.schema.columns`.
             offsets: `offsets[q]:offsets[q + 1]` are the documents of query q. By default a table's column `query_id`
                 gives them; without that column all documents belong to one query.
         """
@@ -202,7 +235,7 @@ class SafeRanker:
 
     def rank(
         self,
-        features: ArrayLike | RankingData,
+        features: str | Path | Tabular | ArrayLike | RankingData,
         offsets: ArrayLike | None = None,
         *,
         serve_as: ServeAs = "deterministic",
@@ -224,22 +257,28 @@ class SafeRanker:
     def _scores(self, data: RankingData) -> NDArray[np.float32]:
         return self.policy.scores(data, ignore=data.feature_names or ())
 
-    def _ranking_data(self, features: ArrayLike | RankingData, offsets: ArrayLike | None) -> RankingData:
-        if isinstance(features, RankingData):
+    def _ranking_data(
+        self, features: str | Path | Tabular | ArrayLike | RankingData, offsets: ArrayLike | None
+    ) -> RankingData:
+        schema = self.policy.schema
+        if isinstance(features, (RankingData, str, Path)):
             if offsets is not None:
-                raise UsageError("RankingData has offsets of its own; leave offsets out.")
-            return features
+                raise UsageError("RankingData and files have offsets of their own; leave offsets out.")
+            if isinstance(features, RankingData):
+                return features
+            return joined([*read_candidates(features, numbers=schema.numbers, categories=schema.categories)])
         if column_names(features) is not None:
-            return read_table(features, self.policy.schema.columns, offsets)
+            return read_table(features, schema.numbers, offsets, categories=schema.categories)
         rows = np.asarray(features, np.float32)
         offsets = [0, len(rows)] if offsets is None else offsets
         return RankingData(rows, np.asarray(offsets), source="the array", check_finite=False)
 
     def certify(
         self,
-        log: str | Path | AggregatedLog,
-        features: str | Path | RankingData,
+        log: str | Path | Tabular | AggregatedLog,
+        features: str | Path | Tabular | RankingData,
         *,
+        columns: Mapping[str, str] | None = None,
         serve_as: ServeAs = "deterministic",
         live: str | Path | Policy | None = None,
         ledger: str | Path | None = None,
@@ -250,10 +289,11 @@ class SafeRanker:
         Args:
             log: as for `fit`; a log that is not aggregated yet is split as for training.
             features: as for `fit`; with `logging_scores`, the logging exposure is known rather than counted.
+            columns: as for `fit`.
             serve_as: how the policy will be served.
             live: as for `fit`.
-            ledger: file in which looks at this log are recorded, by default beside the log; an `AggregatedLog` has
-                none unless it is named.
+            ledger: file in which looks at this log are recorded, by default beside the log; a log in memory has none
+                unless it is named.
             settings: fields of `CertifySettings`: `delta`, `tolerance`, `bound`, `trust_examination`, ...
         """
         return certify(
@@ -265,6 +305,7 @@ class SafeRanker:
             logging_scores=self.logging_scores or ("none" if live is None else None),
             live=live,
             ledger=ledger,
+            columns=columns,
         )
 
     def save(self, folder: str | Path) -> None:
@@ -287,6 +328,7 @@ class SafeRanker:
             log1p=schema.log1p,
             scaling=schema.scaling,
             missing=schema.missing,
+            categorical=tuple(schema.categories),
         )
         ranker.settings = replace(ranker.settings, scorer=policy.kind.name)
         ranker.warnings = tuple(inputs.get("warnings", ()))

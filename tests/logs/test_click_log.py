@@ -102,6 +102,17 @@ def test_columns_by_other_names(folder: Path) -> None:
     assert set(log.patterns["segment"].to_pylist()) == {"phone", "desk", None}
 
 
+def test_a_folder_of_several_kinds_is_not_half_read(folder: Path) -> None:
+    path = folder / "parquet"
+    (path / "notes.json").write_text("{}")
+    (path / "0.ledger.json").write_text("{}")
+    assert rows(path) == ROWS
+    pyarrow.csv.write_csv(TABLE, path / "more.csv")
+    with pytest.raises(DataError, match=r"0\.parquet and more\.csv") as error:
+        open_log(path)
+    assert error.value.file == str(path)
+
+
 def test_a_missing_column(folder: Path) -> None:
     path = folder / "less.parquet"
     pq.write_table(TABLE.rename_columns(["impression_id", "query_id", "document_id", "rank", "click", "device"]), path)

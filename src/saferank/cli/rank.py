@@ -68,8 +68,9 @@ def rank(
     policy = Policy.load(model)
     with Console(stderr=True).status("Ranking") as status:
         blocks = read_candidates(
-            candidates, numbers=policy.schema.columns, ignore=parse_names(ignore), query=query, document=document
-        )
+            candidates, numbers=policy.schema.numbers, categories=policy.schema.categories, ignore=parse_names(ignore),
+            query=query, document=document,
+        )  # fmt: skip
         if seed is None:
             seed = secrets.randbelow(LARGEST_SEED + 1)
         tables = rank_candidates(policy, blocks, serve_as=serve_as, seed=seed, cutoff=cutoff)

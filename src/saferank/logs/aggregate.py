@@ -170,6 +170,7 @@ def _count(
         "layout": log.layout,
         "columns": log.columns,
         "other_columns": list(log.other_columns),
+        "id_types": {name: str(table[name].type()) for name in ("query_id", "document_id")},
         "files": log.source.describe_files(),
         "rows": extent.rows,
         "cutoff": cutoff,
