@@ -102,6 +102,24 @@ def test_columns_by_other_names(folder: Path) -> None:
     assert set(log.patterns["segment"].to_pylist()) == {"phone", "desk", None}
 
 
+@pytest.mark.parametrize("segment", ["impression_id", "query_id", "document_id", "position", "click"])
+def test_what_is_no_segment(folder: Path, segment: str) -> None:
+    with pytest.raises(UsageError):
+        open_log(folder / "one.parquet", segment=segment)
+    theirs = TABLE.rename_columns(["theirs" if name == segment else name for name in TABLE.column_names])
+    pq.write_table(theirs, folder / "theirs.parquet")
+    with pytest.raises(UsageError):
+        open_log(folder / "theirs.parquet", columns={segment: "theirs"}, segment="theirs")
+
+
+def test_a_segment_that_differs_within_an_impression(folder: Path) -> None:
+    brands = pa.array(["x", "x", "x", "y", None])
+    pq.write_table(TABLE.append_column("brand", brands), folder / "log.parquet")
+    with pytest.raises(DataError) as error:
+        load_log(folder / "log.parquet", segment="brand")
+    assert (error.value.file, error.value.column) == (str(folder / "log.parquet"), "brand")
+
+
 def test_a_folder_of_several_kinds_is_not_half_read(folder: Path) -> None:
     path = folder / "parquet"
     (path / "notes.json").write_text("{}")

@@ -96,8 +96,9 @@ def fit(
     split: options.Shares = None,
     split_by: options.SplitBy = None,
     compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Also learn by every other method, for comparison.")
+        bool, typer.Option("--compare", help="Also learn by every other method, for comparison.")
     ] = False,
+    no_compare: Annotated[bool, typer.Option("--no-compare", hidden=True)] = False,  # the default, once it was not
     seed: options.Seed = DEFAULTS.training.seed,
     epochs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most epochs; mlp and linear only.")
@@ -134,7 +135,8 @@ def fit(
     ranker = SafeRanker(
         method=method, delta=delta, constant=constant, scorer=scorer, examination=examination, cutoff=cutoff,
         logging_scores=logging_scores, logging_policy=logging_policy, log1p=not no_log1p, scaling=scaling,
-        missing=_missing(missing), categorical=texts, without_features=on_bad_rows, baselines=compare, epochs=epochs,
+        missing=_missing(missing), categorical=texts, without_features=on_bad_rows,
+        baselines=compare and not no_compare, epochs=epochs,
         learning_rate=learning_rate, seed=seed,
     )  # fmt: skip
     errors, replaced = Console(stderr=True), out.exists()

@@ -77,7 +77,7 @@ Layout = Annotated[
 ]
 OnBadRows = Annotated[
     Literal["error", "drop"],
-    typer.Option(help="Rows that cannot be used or lack features: stop with an error, or drop them."),
+    typer.Option(metavar="WAY", help="Rows that cannot be used or lack features: error, or drop."),
 ]
 Segment = Annotated[
     str | None,
@@ -128,7 +128,16 @@ Constant = Annotated[
     typer.Option("--constant", "--bound", metavar="C", help="Constant of the risk term: proven or paper."),
 ]
 Page = Annotated[Path, typer.Option(help="HTML page to write.")]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, metavar="N", help="Seed of everything random.")]
+
+
+def check_seed(seed: int | None) -> int | None:
+    """Raise for a seed that is too large; a range would be shown in full, and narrow every help to its width."""
+    if seed is not None and seed > LARGEST_SEED:
+        raise typer.BadParameter(f"must be at most {LARGEST_SEED}.")
+    return seed
+
+
+Seed = Annotated[int, typer.Option(min=0, callback=check_seed, metavar="N", help="Seed of everything random.")]
 
 
 def parse_columns(pairs: Iterable[str] | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, parse_names
+from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, check_seed, parse_names
 from saferank.cli.screen import tell
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def rank(
     serve_as: ServeAs = "deterministic",
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=LARGEST_SEED, metavar="N", help="Seed of sampled rankings.", show_default="a new one"),
+        typer.Option(
+            min=0, callback=check_seed, metavar="N", help="Seed of sampled rankings.", show_default="a new one"
+        ),
     ] = None,
     cutoff: Annotated[
         int | None,

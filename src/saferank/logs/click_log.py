@@ -10,6 +10,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.files.arrow_tables import Tabular
 from saferank.logs.layouts import is_nested, long_log, nested_log
 from saferank.logs.rewards import check_reward
+from saferank.logs.segments import check_segment
 from saferank.logs.source import ADDED, LogSource, find_source
 from saferank.logs.ubi import ubi_log
 
@@ -77,5 +78,6 @@ def open_log(
         table, used = ubi_log(found, columns, asked, action or None)
     else:
         table, used = (nested_log if name == "nested" else long_log)(found, columns, asked)
+    check_segment(segment, used)
     unused = {*found.tables["ubi_queries" if is_ubi else "log"].columns} - {*used.values(), *asked.values(), *ADDED}
     return ClickLog(table, found, name, used, asked, reward_most, tuple(sorted(unused)))
