@@ -114,6 +114,16 @@ def test_a_log_in_memory_is_known_again(tables: tuple[pa.Table, pa.Table]) -> No
     assert other["files"][0]["sha256"] != first["files"][0]["sha256"]
 
 
+def test_lists_in_a_table_need_ids_of_impressions() -> None:
+    """Rows of a table have no number that outlives a filter, and a part goes by the id."""
+    nested = pd.DataFrame({"query_id": ["q"] * 4, "document_ids": [["a", "b"]] * 4, "clicks": [[0, 1]] * 4})
+    with pytest.raises(DataError) as error:
+        load_log(nested)
+    assert error.value.column == "impression_id"
+    log = load_log(nested.assign(impression_id=range(4)))
+    assert sum(log.shown_counts["clicked"].to_pylist()) == 4
+
+
 def test_scores_made_elsewhere_as_a_table(tables: tuple[pa.Table, pa.Table]) -> None:
     log, features = tables
     scores = {"query_id": features["text"], "document_id": features["sku"], "score": features["b"]}

@@ -19,6 +19,7 @@ from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, with_ids
 from saferank.features.reader import joined, read_candidates
 from saferank.features.schema import with_indicators
+from saferank.features.shown_rows import shown_rows
 from saferank.features.table import column_names, read_table
 from saferank.files.arrow_tables import Tabular
 from saferank.learning.compare_policies import ComparedPolicy
@@ -102,6 +103,13 @@ class SafeRanker:
         if bound is not None:
             warn("SafeRanker(bound=...) is deprecated; use constant=.", DeprecationWarning, stacklevel=2)
             constant = bound
+        self._parameters: dict[str, Any] = {
+            "method": method, "delta": delta, "constant": constant, "scorer": scorer, "examination": examination,
+            "cutoff": cutoff, "logging_scores": logging_scores, "logging_policy": logging_policy, "log1p": log1p,
+            "scaling": scaling, "missing": missing, "categorical": categorical, "without_features": without_features,
+            "baselines": baselines, "epochs": epochs, "learning_rate": learning_rate, "seed": seed,
+            "training": training,
+        }  # fmt: skip
         chosen = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
         given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
         self.settings = FitSettings(
@@ -129,11 +137,43 @@ class SafeRanker:
         """Doubts about the log, and about the examination if it was estimated from the log."""
         self._policy: Policy | None = None
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 (there is nothing below)
+        """Return the arguments with which it was made, as scikit-learn asks for them."""
+        return dict(self._parameters)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change some of the arguments with which it was made; what was learned is kept until the next `fit`."""
+        if unknown := [name for name in parameters if name not in self._parameters]:
+            raise UsageError(f"there is no parameter '{unknown[0]}'; there are {', '.join(self._parameters)}.")
+        learned = {name: getattr(self, name) for name in ("_policy", "comparison", "left_out", "warnings")}
+        self.__init__(**{**self._parameters, **parameters})  # type: ignore[misc]
+        self.__dict__.update(learned)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn wants to know of an estimator; only called where it is installed."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True),
+            input_tags=InputTags(string=True, categorical=True, allow_nan=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._policy is not None
+
     def fit(
         self,
-        log: str | Path | Tabular | AggregatedLog,
-        features: str | Path | Tabular | RankingData,
+        log: str | Path | Tabular | ArrayLike | AggregatedLog,
+        features: str | Path | Tabular | ArrayLike | RankingData,
         *,
+        qid: str | ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        position: str | ArrayLike | None = None,
+        impression: str | ArrayLike | None = None,
+        document: str | ArrayLike | None = None,
+        timestamp: str | ArrayLike | None = None,
         columns: Mapping[str, str] | None = None,
         earlier: Sequence[str | Path | Tabular | AggregatedLog] = (),
         live: str | Path | Policy | None = None,
@@ -141,10 +181,17 @@ class SafeRanker:
     ) -> Self:
         """Learn from the parts `train` and `validation` of the log.
 
+        As LightGBM and XGBoost have it, `fit(X, clicks, qid=..., position=...)` learns from features and clicks of one
+        row per shown document. Without `impression`, which names each row's impression as the log does, nobody can
+        say later what was held out, and `certify` refuses.
+
         Args:
             log: a log as files or a table (a pandas or Polars DataFrame, a pyarrow or Ibis table), a folder that
                 `saferank aggregate` wrote, or what `load_log` returned.
             features: what `load_features` reads, files or a table, or what it returned.
+            qid, group, position, impression, document, timestamp: of rows, as for `features.shown_rows`: the query of
+                each row, or the number of rows of each impression; then, if they are known, the rank from 1, the ids
+                of impression and document, and the time. Arrays, or names of columns of `X`.
             columns: our names of columns -> those of the log where they differ, as in `{"click": "clicked"}`; ids are
                 found by these names in the features too.
             earlier: logs of the rankers before, whatever they were: they teach about relevance, with all their parts,
@@ -156,6 +203,14 @@ class SafeRanker:
         Returns:
             The ranker itself.
         """
+        as_rows = qid is not None or group is not None
+        if as_rows:
+            log, features = shown_rows(
+                log, features, qid=qid, group=group, position=position, impression=impression, document=document,
+                timestamp=timestamp,
+            )  # fmt: skip
+        elif any(one is not None for one in (position, impression, document, timestamp)):
+            raise UsageError("position, impression, document and timestamp are of rows; give qid or group too.")
         wanted = self.wanted_cutoff
         policy = live_policy(live, self.logging_scores)
         aggregated = log if isinstance(log, AggregatedLog) else load_log(log, columns=columns, cutoff=wanted)
@@ -181,7 +236,13 @@ class SafeRanker:
         examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
         self.warnings += _lacks_features(aggregated, data)
-        origin = {"logging_scores": self.logging_scores, "examination": known_from, "warnings": list(self.warnings)}
+        origin: dict[str, Any] = {
+            "logging_scores": self.logging_scores,
+            "examination": known_from,
+            "warnings": list(self.warnings),
+        }
+        if as_rows and impression is None:
+            origin["unnamed_impressions"] = True
         cutoff = aggregated.cutoff
         scores = self.logging_scores if policy is None else policy.scores(data, ignore=data.feature_names or ())
         fitted = fit_policy(
@@ -271,7 +332,9 @@ class SafeRanker:
             return read_table(features, schema.numbers, offsets, categories=schema.categories)
         rows = np.asarray(features, np.float32)
         offsets = [0, len(rows)] if offsets is None else offsets
-        return RankingData(rows, np.asarray(offsets), source="the array", check_finite=False)
+        raw = rows.ndim == 2 and rows.shape[1] == len(schema.numbers)  # indicators are made from it
+        names = schema.numbers if raw else None
+        return RankingData(rows, np.asarray(offsets), feature_names=names, source="the array", check_finite=False)
 
     def certify(
         self,

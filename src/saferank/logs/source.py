@@ -152,16 +152,18 @@ def find_source(source: str | Path | ir.Table | Tabular) -> LogSource:
 
 
 def _in_memory(rows: pa.Table) -> LogSource:
-    """Return a log in memory, which its digest identifies."""
+    """Return a log in memory, which its digest identifies.
+
+    Its rows have no ids: whoever filters or sorts a table would change them, and with them the parts of impressions.
+    """
     if not len(rows):
         raise DataError("has no row; there is nothing to aggregate.", file="the log")
     digest = table_digest(rows) if rows.nbytes <= LARGEST_HASHED else None
     name = f"a table of {len(rows):,} rows" if digest is None else f"table {digest[:12]}"
     connection = connect()
     connection.con.register("log", rows.append_column(ROW, pa.array(np.arange(len(rows)))))
-    table = connection.table("log")
     described = {"name": name, "bytes": rows.nbytes, "sha256": digest}
-    return LogSource(name, {"log": table}, row_id=table[ROW], memory=described)
+    return LogSource(name, {"log": connection.table("log")}, memory=described)
 
 
 def _row_id(table: ir.Table, files: list[Path]) -> ir.Value:
