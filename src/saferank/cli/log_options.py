@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2**31
 FEATURES = typer.Option(
     metavar="F",
-    help="Features of the candidates, one row per query and document: query_id, document_id, numbers. Parquet (file, "
-    "folder, pattern), LETOR (file, folder), or [cyan]synthetic:PRESET[/cyan].",
+    help="Features of the candidates, one row per query and document: query_id, document_id, numbers. Parquet or CSV "
+    "(file, folder, pattern), LETOR (file, folder), or [cyan]synthetic:PRESET[/cyan].",
 )
 EXAMINATION = (
     "Probability that users examine each rank, if you know it: [cyan]1,0.6,0.45[/cyan], or "
@@ -66,7 +66,8 @@ SplitBy = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="OURS=THEIRS", help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Repeatable."
+        metavar="OURS=THEIRS",
+        help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Ids are found so in F too. Repeatable.",
     ),
 ]
 Layout = Annotated[
