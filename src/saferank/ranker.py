@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from warnings import warn
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,12 +16,13 @@ from saferank.engine.click_models.examination import check_probabilities, parse_
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.examination_estimate import estimate_by_both
+from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, with_ids
 from saferank.features.reader import joined, read_candidates
 from saferank.features.schema import with_indicators
 from saferank.features.shown_rows import shown_rows
-from saferank.features.table import column_names, read_table
+from saferank.features.table import column_names, query_offsets, read_table
 from saferank.files.arrow_tables import Tabular
 from saferank.learning.compare_policies import ComparedPolicy
 from saferank.learning.fit_policy import Step, fit_policy
@@ -281,7 +283,12 @@ class SafeRanker:
         return len(self._given_examination(self.cutoff))
 
     def predict(
-        self, features: str | Path | Tabular | ArrayLike | RankingData, offsets: ArrayLike | None = None
+        self,
+        features: str | Path | Tabular | ArrayLike | RankingData,
+        offsets: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """Return the scores of documents, which compare documents of one query.
 
@@ -291,8 +298,10 @@ class SafeRanker:
                 array has one column per feature, in the order of `policy.schema.columns`.
             offsets: `offsets[q]:offsets[q + 1]` are the documents of query q. By default a table's column `query_id`
                 gives them; without that column all documents belong to one query.
+            qid, group: instead of `offsets`, the query of each row (those of a query adjacent), or the number of
+                documents of each query.
         """
-        return self._scores(self._ranking_data(features, offsets))
+        return self._scores(self._ranking_data(features, _offsets(offsets, qid, group)))
 
     def rank(
         self,
@@ -419,6 +428,15 @@ class SafeRanker:
             return estimate.probabilities(), f"estimated by {estimate.method}"
         given = self._given_examination(log.cutoff if str(self.examination).startswith("inverse-rank") else None)
         return given, f"given: {self.examination}" if isinstance(self.examination, str) else "given"
+
+
+def _offsets(offsets: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None) -> ArrayLike | None:
+    """Return where queries begin, in whichever of these ways it is said, if at all."""
+    if sum(one is not None for one in (offsets, qid, group)) > 1:
+        raise UsageError("offsets, qid and group say the same; give one of them.")
+    if group is not None:
+        return offsets_of(np.asarray(group))
+    return offsets if qid is None else query_offsets(pa.chunked_array([pa.array(np.asarray(qid))]))
 
 
 def _doubts(log: AggregatedLog, given: NDArray[np.float64] | None) -> tuple[str, ...]:

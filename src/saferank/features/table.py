@@ -52,7 +52,7 @@ def read_table(
     values = np.hstack([values, *encoded]) if encoded else values
     if offsets is None:
         named = QUERY in found and QUERY not in features
-        offsets = _query_offsets(_column(table, QUERY, found)) if named else [0, rows]
+        offsets = query_offsets(_column(table, QUERY, found)) if named else [0, rows]
     return RankingData(
         values,
         np.asarray(offsets),
@@ -76,7 +76,7 @@ def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _query_offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def query_offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return where the rows of each query begin, and where the last one ends."""
     column = ids(column, QUERY, file=SOURCE)
     encoded = column.combine_chunks().dictionary_encode()  # numbered in the order of first appearance
