@@ -43,7 +43,7 @@ def tables() -> tuple[pa.Table, pa.Table]:
     holes = [None if row % 7 == 0 else value for row, value in enumerate(features["a"].to_pylist())]
     brands = pa.array(["x", "y", "z"] * (len(features) // 3)).dictionary_encode()
     features = features.set_column(features.column_names.index("a"), "a", pa.array(holes, pa.float32()))
-    features = features.append_column("brand", brands)
+    features = features.append_column("brand", brands).append_column("title", pa.array(["t"] * len(features)))
     return tuple(
         table.rename_columns([NAMED.get(name, name) for name in table.column_names]) for table in (log, features)
     )
@@ -72,6 +72,7 @@ def test_a_table_is_the_same_as_its_file(
     assert parameters(ranker.policy.scorer) == parameters(fitted.policy.scorer)
     assert ranker.policy.schema == fitted.policy.schema
     assert ranker.policy.schema.numbers == ("a", "b")
+    assert ranker.columns_left_out == ("title",)
     assert load_log(log, columns=NAMED).shown_counts == load_log(files[0], columns=NAMED).shown_counts
     found = load_features(features, id_columns=NAMED, categorical=["brand"], missing="nan")
     expected = load_features(files[1], id_columns=NAMED, categorical=["brand"], missing="nan")

@@ -19,7 +19,7 @@ from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, with_ids
-from saferank.features.reader import joined, read_candidates
+from saferank.features.reader import joined, read_candidates, text_columns
 from saferank.features.schema import with_indicators
 from saferank.features.shown_rows import shown_rows
 from saferank.features.table import column_names, query_offsets, read_table
@@ -135,6 +135,8 @@ class SafeRanker:
         """Policies compared on the validation part, beginning with the logging policy; not a certificate."""
         self.left_out = 0
         """Shown pairs of query and document that had no features."""
+        self.columns_left_out: tuple[str, ...] = ()
+        """Columns of the features without numbers, which are no features; unknown of `RankingData`."""
         self.warnings: tuple[str, ...] = ()
         """Doubts about the log, and about the examination if it was estimated from the log."""
         self._policy: Policy | None = None
@@ -147,7 +149,9 @@ class SafeRanker:
         """Change some of the arguments with which it was made; what was learned is kept until the next `fit`."""
         if unknown := [name for name in parameters if name not in self._parameters]:
             raise UsageError(f"there is no parameter '{unknown[0]}'; there are {', '.join(self._parameters)}.")
-        learned = {name: getattr(self, name) for name in ("_policy", "comparison", "left_out", "warnings")}
+        learned = {
+            name: getattr(self, name) for name in ("_policy", "comparison", "left_out", "columns_left_out", "warnings")
+        }
         self.__init__(**{**self._parameters, **parameters})  # type: ignore[misc]
         self.__dict__.update(learned)
         return self
@@ -230,11 +234,11 @@ class SafeRanker:
                 id_columns=columns,
                 missing="error" if self.settings.missing == "error" else "nan",
             )
-        if (unmatched := unmatched_ids_error(aggregated, data)) is not None:
-            raise unmatched
         indicators: tuple[str, ...] = ()
         if self.missing == "indicator" and policy is None:  # with a policy, they are those of its schema
             data, indicators = with_indicators(data, but=(self.logging_scores or "",))
+        if (unmatched := unmatched_ids_error(aggregated, data)) is not None:
+            raise unmatched
         examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
         self.warnings += _lacks_features(aggregated, data)
@@ -266,6 +270,9 @@ class SafeRanker:
             values = {column: tuple(found) for column, found in data.categories.items()}
             learned = replace(learned, schema=replace(learned.schema, categories=values, indicators=indicators))
         self._policy, self.comparison, self.left_out = learned, fitted.comparison, fitted.left_out
+        used = {*learned.schema.categories, *(columns or {}).values()}
+        texts = () if isinstance(features, RankingData) else text_columns(features)
+        self.columns_left_out = tuple(name for name in texts if name not in used)
         return self
 
     @property
