@@ -157,6 +157,20 @@ def table_of(data: RankingData, names: list[str]) -> pa.Table:
     return pa.table({"query_id": query} | {name: columns[name] for name in names} | {"label": query})
 
 
+def test_where_queries_begin_may_be_said_in_three_ways() -> None:
+    ranker = SafeRanker(**LINEAR_CRM, examination=EXAMINATION, training=QUICK).fit(LOG, DATA)
+    rows, offsets = DATA.features[DATA.offsets[0] : DATA.offsets[3]], DATA.offsets[:4]
+    sizes = np.diff(offsets)
+    expected = ranker.predict(rows, offsets)
+    np.testing.assert_array_equal(ranker.predict(rows, group=sizes), expected)
+    np.testing.assert_array_equal(ranker.predict(rows, qid=np.repeat(["c", "a", "b"], sizes)), expected)
+    assert not np.array_equal(ranker.predict(rows), expected)  # as one query, scaled as such
+    with pytest.raises(UsageError):
+        ranker.predict(rows, offsets, group=sizes)
+    with pytest.raises(DataError):
+        ranker.predict(rows, qid=np.resize(["a", "b"], len(rows)))
+
+
 @pytest.mark.parametrize("kind", ["pyarrow", "pandas"])
 def test_reordered_columns_of_a_table_are_scored_by_name(kind: str) -> None:
     ranker, table = fit(), table_of(DATA, list("dbca"))

@@ -1,12 +1,13 @@
 """The Python interface: a log and features in, a policy and its verdict out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 from warnings import warn
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,14 +16,20 @@ from saferank.engine.click_models.examination import check_probabilities, parse_
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.examination_estimate import estimate_by_both
+from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, with_ids
-from saferank.features.table import column_names, read_table
+from saferank.features.reader import joined, read_candidates, text_columns
+from saferank.features.schema import with_indicators
+from saferank.features.shown_rows import shown_rows
+from saferank.features.table import column_names, query_offsets, read_table
+from saferank.files.arrow_tables import Tabular
 from saferank.learning.compare_policies import ComparedPolicy
 from saferank.learning.fit_policy import Step, fit_policy
 from saferank.learning.settings import FitSettings, LoggingPolicy, TrainingSettings
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
+from saferank.logs.row_checks import unmatched_ids_error
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 from saferank.verdict.certificate import Certificate
@@ -54,7 +61,10 @@ class SafeRanker:
             shrunk towards a model of it), `known` (its scores), or `auto`. A verdict counts, or knows.
         log1p: whether a feature x is replaced by sign(x) log(1 + |x|) before scaling.
         scaling: `per-query` scales each feature to [0, 1] among the documents of a query; `none` does not.
-        missing: the number to use for missing values, or `error`.
+        missing: `error`; the number to use for missing values; or `indicator`: 0 after scaling, and a further feature
+            that is 1 where a value is missing, for each feature that lacks some.
+        categorical: columns of text whose values become features, `column=value`, at most 50 per column. New data gets
+            the same features; there, other values are 0 in all of them.
         without_features: `drop` leaves shown documents without features out; `error` raises.
         baselines: whether to fit the other methods too, for `comparison`.
         epochs, learning_rate, seed: replace those of `training`.
@@ -82,7 +92,8 @@ class SafeRanker:
         logging_policy: LoggingPolicy = DEFAULTS.logging_policy,
         log1p: bool = DEFAULTS.log1p,
         scaling: Literal["per-query", "none"] = DEFAULTS.scaling,
-        missing: float | Literal["error"] = DEFAULTS.missing,
+        missing: float | Literal["error", "indicator"] = DEFAULTS.missing,
+        categorical: Sequence[str] = (),
         without_features: Literal["error", "drop"] = DEFAULTS.without_features,
         baselines: bool = DEFAULTS.baselines,
         epochs: int | None = None,
@@ -94,6 +105,13 @@ class SafeRanker:
         if bound is not None:
             warn("SafeRanker(bound=...) is deprecated; use constant=.", DeprecationWarning, stacklevel=2)
             constant = bound
+        self._parameters: dict[str, Any] = {
+            "method": method, "delta": delta, "constant": constant, "scorer": scorer, "examination": examination,
+            "cutoff": cutoff, "logging_scores": logging_scores, "logging_policy": logging_policy, "log1p": log1p,
+            "scaling": scaling, "missing": missing, "categorical": categorical, "without_features": without_features,
+            "baselines": baselines, "epochs": epochs, "learning_rate": learning_rate, "seed": seed,
+            "training": training,
+        }  # fmt: skip
         chosen = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
         given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
         self.settings = FitSettings(
@@ -103,7 +121,7 @@ class SafeRanker:
             scorer=scorer,
             log1p=log1p,
             scaling=scaling,
-            missing=missing,
+            missing=missing,  # type: ignore[arg-type]
             baselines=baselines,
             without_features=without_features,
             logging_policy=logging_policy,
@@ -112,28 +130,76 @@ class SafeRanker:
         if isinstance(examination, str):
             parse_examination(examination, cutoff)  # fails here rather than after the log was read
         self.examination, self.cutoff, self.logging_scores = examination, cutoff, logging_scores
+        self.missing, self.categorical = missing, tuple(categorical)
         self.comparison: tuple[ComparedPolicy, ...] = ()
         """Policies compared on the validation part, beginning with the logging policy; not a certificate."""
         self.left_out = 0
         """Shown pairs of query and document that had no features."""
+        self.columns_left_out: tuple[str, ...] = ()
+        """Columns of the features without numbers, which are no features; unknown of `RankingData`."""
         self.warnings: tuple[str, ...] = ()
         """Doubts about the log, and about the examination if it was estimated from the log."""
         self._policy: Policy | None = None
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 (there is nothing below)
+        """Return the arguments with which it was made, as scikit-learn asks for them."""
+        return dict(self._parameters)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change some of the arguments with which it was made; what was learned is kept until the next `fit`."""
+        if unknown := [name for name in parameters if name not in self._parameters]:
+            raise UsageError(f"there is no parameter '{unknown[0]}'; there are {', '.join(self._parameters)}.")
+        learned = {
+            name: getattr(self, name) for name in ("_policy", "comparison", "left_out", "columns_left_out", "warnings")
+        }
+        self.__init__(**{**self._parameters, **parameters})  # type: ignore[misc]
+        self.__dict__.update(learned)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn wants to know of an estimator; only called where it is installed."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True),
+            input_tags=InputTags(string=True, categorical=True, allow_nan=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._policy is not None
+
     def fit(
         self,
-        log: str | Path | AggregatedLog,
-        features: str | Path | RankingData,
+        log: str | Path | Tabular | ArrayLike | AggregatedLog,
+        features: str | Path | Tabular | ArrayLike | RankingData,
         *,
-        earlier: Sequence[str | Path | AggregatedLog] = (),
+        qid: str | ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        position: str | ArrayLike | None = None,
+        impression: str | ArrayLike | None = None,
+        document: str | ArrayLike | None = None,
+        timestamp: str | ArrayLike | None = None,
+        columns: Mapping[str, str] | None = None,
+        earlier: Sequence[str | Path | Tabular | AggregatedLog] = (),
         live: str | Path | Policy | None = None,
         progress: Callable[[Step], None] | None = None,
     ) -> Self:
         """Learn from the parts `train` and `validation` of the log.
 
+        As LightGBM and XGBoost have it, `fit(X, clicks, qid=..., position=...)` learns from features and clicks of one
+        row per shown document. Without `impression`, which names each row's impression as the log does, nobody can
+        say later what was held out, and `certify` refuses.
+
         Args:
-            log: a log, a folder that `saferank aggregate` wrote, or what `load_log` returned.
-            features: what `load_features` reads, or what it returned.
+            log: a log as files or a table (a pandas or Polars DataFrame, a pyarrow or Ibis table), a folder that
+                `saferank aggregate` wrote, or what `load_log` returned.
+            features: what `load_features` reads, files or a table, or what it returned.
+            qid, group, position, impression, document, timestamp: of rows, as for `features.shown_rows`: the query of
+                each row, or the number of rows of each impression; then, if they are known, the rank from 1, the ids
+                of impression and document, and the time. Arrays, or names of columns of `X`.
+            columns: our names of columns -> those of the log where they differ, as in `{"click": "clicked"}`; ids are
+                found by these names in the features too.
             earlier: logs of the rankers before, whatever they were: they teach about relevance, with all their parts,
                 so nothing can be certified on them. None of them may be part of the log.
             live: the policy that drew the rankings of the log (`serve_as="sampled"`), or its folder: learning begins
@@ -143,8 +209,17 @@ class SafeRanker:
         Returns:
             The ranker itself.
         """
+        as_rows = qid is not None or group is not None
+        if as_rows:
+            log, features = shown_rows(
+                log, features, qid=qid, group=group, position=position, impression=impression, document=document,
+                timestamp=timestamp,
+            )  # fmt: skip
+        elif any(one is not None for one in (position, impression, document, timestamp)):
+            raise UsageError("position, impression, document and timestamp are of rows; give qid or group too.")
         wanted = self.wanted_cutoff
-        aggregated = log if isinstance(log, AggregatedLog) else load_log(log, cutoff=wanted)
+        policy = live_policy(live, self.logging_scores)
+        aggregated = log if isinstance(log, AggregatedLog) else load_log(log, columns=columns, cutoff=wanted)
         if wanted not in (None, aggregated.cutoff):
             raise UsageError(
                 f"cutoff or examination is for {wanted} ranks, but {aggregated.source} is counted for "
@@ -153,12 +228,28 @@ class SafeRanker:
         if isinstance(features, RankingData):
             data = with_ids(features)
         else:
-            data = load_features(features, missing="error" if self.settings.missing == "error" else "nan")
+            data = load_features(
+                features,
+                categorical=self.categorical if policy is None else policy.schema.categories,
+                id_columns=columns,
+                missing="error" if self.settings.missing == "error" else "nan",
+            )
+        indicators: tuple[str, ...] = ()
+        if self.missing == "indicator" and policy is None:  # with a policy, they are those of its schema
+            data, indicators = with_indicators(data, but=(self.logging_scores or "",))
+        if (unmatched := unmatched_ids_error(aggregated, data)) is not None:
+            raise unmatched
         examination, known_from = self._examination(aggregated, data)
         self.warnings += _doubts(aggregated, None if self.examination is None else examination)
         self.warnings += _lacks_features(aggregated, data)
-        origin = {"logging_scores": self.logging_scores, "examination": known_from, "warnings": list(self.warnings)}
-        policy, cutoff = live_policy(live, self.logging_scores), aggregated.cutoff
+        origin: dict[str, Any] = {
+            "logging_scores": self.logging_scores,
+            "examination": known_from,
+            "warnings": list(self.warnings),
+        }
+        if as_rows and impression is None:
+            origin["unnamed_impressions"] = True
+        cutoff = aggregated.cutoff
         scores = self.logging_scores if policy is None else policy.scores(data, ignore=data.feature_names or ())
         fitted = fit_policy(
             aggregated,
@@ -167,11 +258,21 @@ class SafeRanker:
             self.settings,
             logging_scores=scores,
             start=policy,
-            earlier=[one if isinstance(one, AggregatedLog) else load_log(one, cutoff=cutoff) for one in earlier],
+            earlier=[
+                one if isinstance(one, AggregatedLog) else load_log(one, columns=columns, cutoff=cutoff)
+                for one in earlier
+            ],
             origin=origin,
             progress=progress,
         )
-        self._policy, self.comparison, self.left_out = fitted.policy, fitted.comparison, fitted.left_out
+        learned = fitted.policy
+        if policy is None:
+            values = {column: tuple(found) for column, found in data.categories.items()}
+            learned = replace(learned, schema=replace(learned.schema, categories=values, indicators=indicators))
+        self._policy, self.comparison, self.left_out = learned, fitted.comparison, fitted.left_out
+        used = {*learned.schema.categories, *(columns or {}).values()}
+        texts = () if isinstance(features, RankingData) else text_columns(features)
+        self.columns_left_out = tuple(name for name in texts if name not in used)
         return self
 
     @property
@@ -188,21 +289,30 @@ class SafeRanker:
             return self.cutoff
         return len(self._given_examination(self.cutoff))
 
-    def predict(self, features: ArrayLike | RankingData, offsets: ArrayLike | None = None) -> NDArray[np.float32]:
+    def predict(
+        self,
+        features: str | Path | Tabular | ArrayLike | RankingData,
+        offsets: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> NDArray[np.float32]:
         """Return the scores of documents, which compare documents of one query.
 
         Args:
-            features: raw features, one row per document. In a table (a pandas or Polars DataFrame, a pyarrow Table)
-                and in `RankingData` features are matched by name, and other columns are ignored. An array has one
-                column per feature, in the order of `policy.schema.columns`.
+            features: raw features, one row per document. In files, in a table (a pandas or Polars DataFrame, a pyarrow
+                or Ibis table) and in `RankingData` features are matched by name, and other columns are ignored. An
+                array has one column per feature, in the order of `policy.schema.columns`.
             offsets: `offsets[q]:offsets[q + 1]` are the documents of query q. By default a table's column `query_id`
                 gives them; without that column all documents belong to one query.
+            qid, group: instead of `offsets`, the query of each row (those of a query adjacent), or the number of
+                documents of each query.
         """
-        return self._scores(self._ranking_data(features, offsets))
+        return self._scores(self._ranking_data(features, _offsets(offsets, qid, group)))
 
     def rank(
         self,
-        features: ArrayLike | RankingData,
+        features: str | Path | Tabular | ArrayLike | RankingData,
         offsets: ArrayLike | None = None,
         *,
         serve_as: ServeAs = "deterministic",
@@ -224,22 +334,30 @@ class SafeRanker:
     def _scores(self, data: RankingData) -> NDArray[np.float32]:
         return self.policy.scores(data, ignore=data.feature_names or ())
 
-    def _ranking_data(self, features: ArrayLike | RankingData, offsets: ArrayLike | None) -> RankingData:
-        if isinstance(features, RankingData):
+    def _ranking_data(
+        self, features: str | Path | Tabular | ArrayLike | RankingData, offsets: ArrayLike | None
+    ) -> RankingData:
+        schema = self.policy.schema
+        if isinstance(features, (RankingData, str, Path)):
             if offsets is not None:
-                raise UsageError("RankingData has offsets of its own; leave offsets out.")
-            return features
+                raise UsageError("RankingData and files have offsets of their own; leave offsets out.")
+            if isinstance(features, RankingData):
+                return features
+            return joined([*read_candidates(features, numbers=schema.numbers, categories=schema.categories)])
         if column_names(features) is not None:
-            return read_table(features, self.policy.schema.columns, offsets)
+            return read_table(features, schema.numbers, offsets, categories=schema.categories)
         rows = np.asarray(features, np.float32)
         offsets = [0, len(rows)] if offsets is None else offsets
-        return RankingData(rows, np.asarray(offsets), source="the array", check_finite=False)
+        raw = rows.ndim == 2 and rows.shape[1] == len(schema.numbers)  # indicators are made from it
+        names = schema.numbers if raw else None
+        return RankingData(rows, np.asarray(offsets), feature_names=names, source="the array", check_finite=False)
 
     def certify(
         self,
-        log: str | Path | AggregatedLog,
-        features: str | Path | RankingData,
+        log: str | Path | Tabular | AggregatedLog,
+        features: str | Path | Tabular | RankingData,
         *,
+        columns: Mapping[str, str] | None = None,
         serve_as: ServeAs = "deterministic",
         live: str | Path | Policy | None = None,
         ledger: str | Path | None = None,
@@ -250,10 +368,11 @@ class SafeRanker:
         Args:
             log: as for `fit`; a log that is not aggregated yet is split as for training.
             features: as for `fit`; with `logging_scores`, the logging exposure is known rather than counted.
+            columns: as for `fit`.
             serve_as: how the policy will be served.
             live: as for `fit`.
-            ledger: file in which looks at this log are recorded, by default beside the log; an `AggregatedLog` has
-                none unless it is named.
+            ledger: file in which looks at this log are recorded, by default beside the log; a log in memory has none
+                unless it is named.
             settings: fields of `CertifySettings`: `delta`, `tolerance`, `bound`, `trust_examination`, ...
         """
         return certify(
@@ -265,6 +384,7 @@ class SafeRanker:
             logging_scores=self.logging_scores or ("none" if live is None else None),
             live=live,
             ledger=ledger,
+            columns=columns,
         )
 
     def save(self, folder: str | Path) -> None:
@@ -287,6 +407,7 @@ class SafeRanker:
             log1p=schema.log1p,
             scaling=schema.scaling,
             missing=schema.missing,
+            categorical=tuple(schema.categories),
         )
         ranker.settings = replace(ranker.settings, scorer=policy.kind.name)
         ranker.warnings = tuple(inputs.get("warnings", ()))
@@ -314,6 +435,15 @@ class SafeRanker:
             return estimate.probabilities(), f"estimated by {estimate.method}"
         given = self._given_examination(log.cutoff if str(self.examination).startswith("inverse-rank") else None)
         return given, f"given: {self.examination}" if isinstance(self.examination, str) else "given"
+
+
+def _offsets(offsets: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None) -> ArrayLike | None:
+    """Return where queries begin, in whichever of these ways it is said, if at all."""
+    if sum(one is not None for one in (offsets, qid, group)) > 1:
+        raise UsageError("offsets, qid and group say the same; give one of them.")
+    if group is not None:
+        return offsets_of(np.asarray(group))
+    return offsets if qid is None else query_offsets(pa.chunked_array([pa.array(np.asarray(qid))]))
 
 
 def _doubts(log: AggregatedLog, given: NDArray[np.float64] | None) -> tuple[str, ...]:

@@ -104,6 +104,64 @@ def test_columns_of_text_are_named(here: Path, call: Call) -> None:
     assert "no features: title." in words(call(*KNOWN).out)
 
 
+def rank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> pa.Table:
+    arguments = ["rank", "model", "features.parquet", "--ignore", "production", "--out", "ranked.parquet"]
+    assert run_here(arguments, monkeypatch, capsys).exit_code == 0
+    return pq.read_table("ranked.parquet")
+
+
+def test_text_and_missing_values_as_features(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same as features that were made by hand, also in `rank`, with a value that the model has not seen."""
+    table = pq.read_table("features.parquet")
+    brand = [("x", "y", None)[row % 3] for row in range(len(table))]
+    holes = [None if row % 5 == 0 else value for row, value in enumerate(table["b"].to_pylist())]
+    place = table.column_names.index("b")
+    own = table.set_column(place, "b", pa.array(holes, pa.float32())).append_column("brand", pa.array(brand))
+    pq.write_table(own, "features.parquet")
+    options = (*KNOWN, "--no-compare", "--scaling", "none", "--no-log1p")
+    assert call(*options, "--categorical", "brand", "--missing", "indicator").exit_code == 0
+    schema = Policy.load(here / "model").schema
+    assert schema.names == ("a", "b", "c", "d", "brand=x", "brand=y", "b is missing")
+    assert (schema.categories, schema.indicators) == ({"brand": ("x", "y")}, ("b",))
+    ranked = rank(monkeypatch, capsys)
+    new = own.set_column(own.column_names.index("brand"), "brand", pa.array(["new"] * len(own)))
+    pq.write_table(new, "features.parquet")
+    other = rank(monkeypatch, capsys)
+
+    def by_hand(values: Sequence[str | None]) -> pa.Table:
+        made = table.set_column(place, "b", pa.array([0 if hole is None else hole for hole in holes], pa.float32()))
+        for value in ("x", "y"):
+            made = made.append_column(f"brand={value}", pa.array([float(value == one) for one in values]))
+        return made.append_column("b is missing", pa.array([float(hole is None) for hole in holes]))
+
+    pq.write_table(by_hand(brand), "features.parquet")
+    assert call(*options).exit_code == 0
+    assert rank(monkeypatch, capsys).equals(ranked)
+    pq.write_table(by_hand(["new"] * len(table)), "features.parquet")
+    assert rank(monkeypatch, capsys).equals(other)
+    assert not other.equals(ranked)
+
+
+@pytest.mark.usefixtures("here")
+def test_ids_of_other_names_and_kinds(call: Call) -> None:
+    for file in ("log.parquet", "features.parquet"):
+        table = pq.read_table(file)
+        pq.write_table(
+            table.rename_columns(["sku" if name == "document_id" else name for name in table.column_names]), file
+        )
+    named = (*KNOWN, "--no-compare", "--column", "document_id=sku")
+    assert call(*named).exit_code == 0
+    log = pq.read_table("log.parquet")
+    numbers = pa.array([int(document[1:]) for document in log["sku"].to_pylist()])
+    pq.write_table(log.set_column(log.column_names.index("sku"), "sku", numbers), "log.parquet")
+    ran = call(*named, "--on-bad-rows", "drop")
+    assert ran.exit_code == 1
+    for word in ("'sku'", "int64", "string", "d0", "convert"):
+        assert word in words(ran.err)
+
+
 def test_it_is_the_same_as_from_python(here: Path, call: Call) -> None:
     call(*KNOWN, "--no-compare", "--seed", "3", "--delta", "0.2", "--bound", "paper", "--no-log1p", "--scaling", "none")
     ranker = SafeRanker(

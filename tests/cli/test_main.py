@@ -35,6 +35,7 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"})
     assert result.exit_code == 0
     assert max(map(len, result.output.splitlines())) <= 80
+    assert "…" not in result.output  # no option and no word is cut
     assert f"saferank {command} " in result.output.split("Usage:")[1].split("\n", 1)[1]
 
 

@@ -87,9 +87,12 @@ def test_other_names_and_columns_to_ignore(here: Path, call: Call) -> None:
     assert ran.exit_code == 1
     assert "candidates.parquet, column 'label': " in ran.err
     assert not Path("again.parquet").exists()
-    names = "--query-column", "q", "--document-column", "d"
-    assert call(*names, "--ignore", "label", out="again.parquet").exit_code == 0
-    assert pq.read_table(here / "again.parquet").equals(pq.read_table(here / "ranked.parquet"))
+    for names in (
+        ("--query-column", "q", "--document-column", "d"),
+        ("--column", "query_id=q", "--column", "document_id=d", "--column", "click=clicked"),
+    ):
+        assert call(*names, "--ignore", "label", out="again.parquet").exit_code == 0
+        assert pq.read_table(here / "again.parquet").equals(pq.read_table(here / "ranked.parquet"))
 
 
 def test_nan_as_the_schema_says(here: Path, call: Call) -> None:

@@ -12,6 +12,7 @@ from saferank.cli.report import report
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.policy.policy import Policy
+from saferank.verdict.certificate import Verdict
 from tests.cli.running import caller, words
 from tests.doctor.logs import aggregated, random_interactions
 from tests.lab.made_up import made_up
@@ -57,6 +58,18 @@ def test_a_certificate_is_found_beside_the_model_or_here(place: str) -> None:
     certify(Path(place))
     assert call("models/model") == "DEPLOY  report.html\n"
     assert 'id="improvement"' in Path("report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("folder", ["", "models/"])
+def test_a_certificate_of_another_name_is_found_too(folder: str) -> None:
+    """The latest that belongs to the model; what is no certificate, or of another model, does not matter."""
+    files = Policy.load("models/model").manifest["files"]
+    for name, moment, verdict in (("old", "2026-01-01", Verdict.KEEP), ("new", "2026-02-01", Verdict.DEPLOY)):
+        made = made_certificate(inputs={"model": {"files": files}}, created=moment, verdict=verdict)
+        made.write(Path(f"{folder}{name}.json"))
+    made_certificate(created="2026-03-01", verdict=Verdict.MORE_DATA).write(Path("other.json"))
+    Path("notes.json").write_text("no JSON")
+    assert call("models/model") == "DEPLOY  report.html\n"
 
 
 def test_a_certificate_of_another_model_is_left_out_or_refused() -> None:

@@ -105,6 +105,13 @@ def test_csv_columns_of_numbers_whatever_the_first_rows_hold(tmp_path: Path) -> 
         assert found[2][2] == [0.5]
 
 
+@pytest.mark.parametrize("word", ["true", "True", "TRUE"])
+def test_true_and_false_in_a_csv_column_of_numbers(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "candidates.csv"
+    path.write_text(f"query_id,document_id,sale\nq,a,{word}\nq,b,False\n")
+    assert joined([*read_candidates(path, numbers=["sale"])]) == [("q", "a", [1.0]), ("q", "b", [0.0])]
+
+
 def test_other_names_and_columns_to_ignore(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
     pq.write_table(pa.table({"q": [1, 1], "d": [7, 8], "x": [1, 2], "label": [0, 1]}), path)

@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
+from saferank.features import categories
+from saferank.features.load_features import load_features
 from saferank.features.reader import read_features
 
 TABLE = {
@@ -73,11 +76,22 @@ def test_folder_and_pattern_read_all_files_in_order_of_name(tmp_path: Path) -> N
     write(tmp_path / "in/day-2.parquet", document_id=["9", "9", "8", "8"])
     write(tmp_path / "in/day-1.parquet")
     write(tmp_path / "in/query_id=5/day-3.parquet", query_id=["c"] * 4, document_id=["1", "2", "3", "4"])
-    (tmp_path / "in/notes.csv").write_text("not data")
+    (tmp_path / "in/notes.txt").write_text("not data")
     folder = read_features(tmp_path / "in")
     assert folder.lengths.tolist() == [4, 4, 4]
     assert ids(folder)[:4] == [("b", "1"), ("b", "2"), ("b", "9"), ("b", "8")]
     assert read_features(str(tmp_path / "in/day-*.parquet")).lengths.tolist() == [4, 4]
+
+
+def test_a_folder_of_several_kinds_is_not_half_read(tmp_path: Path) -> None:
+    write(tmp_path / "in/day-1.parquet")
+    (tmp_path / "in/day-2.csv").write_text("query_id,document_id,price,stock\nc,1,2.5,3\n")
+    for path in (tmp_path / "in", f"{tmp_path}/in/*"):
+        with pytest.raises(DataError, match=r"day-1\.parquet and day-2\.csv") as error:
+            load_features(path)
+        assert error.value.file == path
+    (tmp_path / "in/day-1.parquet").unlink()
+    assert ids(load_features(tmp_path / "in")) == [("c", "1")]
 
 
 rows = st.lists(
@@ -132,7 +146,11 @@ def test_errors_name_file_row_and_column(
 @pytest.mark.parametrize(
     ("price", "message"),
     [
-        (None, "got null, which is no number; fill it in, or name the number that stands for it (fit: --missing 0)."),
+        (
+            None,
+            "got null, which is no number; fill it in, or say what stands for it "
+            "(fit: --missing indicator, or --missing 0).",
+        ),
         (-INF, "got -inf, which is not finite; replace it."),
         (1e39, "got 1e+39, which is too large for float32; scale it down first."),
     ],
@@ -181,3 +199,46 @@ def test_nothing_to_read(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError) as error:
         read_features(tmp_path / name)
     assert error.value.file == tmp_path / name
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_values_of_text_become_features(tmp_path: Path, suffix: str) -> None:
+    table = pa.table({**TABLE, "brand": ["x", "", "y", "x"], "size": [1, 2, 2, 1]})
+    path = tmp_path / f"f{suffix}"
+    (pq.write_table if suffix == ".parquet" else pyarrow.csv.write_csv)(table, path)
+    data = read_features(path, categorical=["brand", "size"])
+    assert data.feature_names == ("price", "stock", "brand=x", "brand=y", "size=1", "size=2")
+    assert data.categories == {"brand": ("x", "y"), "size": ("1", "2")}
+    assert data.features.tolist() == [
+        [0.5, 1, 1, 0, 1, 0],
+        [2.5, 3, 0, 1, 0, 1],
+        [1.5, 2, 0, 0, 0, 1],
+        [3.5, 4, 1, 0, 1, 0],
+    ]
+    known = read_features(path, columns=["stock", "brand"], categorical={"brand": ["y", "z"]})
+    assert known.feature_names == ("stock", "brand=y", "brand=z")
+    assert known.features.tolist() == [[1, 0, 0], [3, 1, 0], [2, 0, 0], [4, 0, 0]]
+
+
+def test_text_of_too_many_values_or_none(tmp_path: Path) -> None:
+    rows = categories.MOST_VALUES + 1
+    table = {"query_id": ["q"] * rows, "document_id": [str(row) for row in range(rows)], "x": [1] * rows}
+    pq.write_table(pa.table({**table, "title": table["document_id"], "none": [""] * rows}), tmp_path / "f.parquet")
+    for column in ("title", "none", "nowhere"):
+        with pytest.raises(DataError) as error:
+            read_features(tmp_path / "f.parquet", categorical=[column])
+        assert (error.value.file, error.value.column) == (tmp_path / "f.parquet", column)
+
+
+def test_ids_under_the_names_that_they_have_in_the_log(tmp_path: Path) -> None:
+    named = {"query_id": "search", "document_id": "sku", "click": "clicked"}
+    path = tmp_path / "f.parquet"
+    table = pa.table(TABLE)
+    pq.write_table(table.rename_columns(["search", "sku", *table.column_names[2:]]), path)
+    expected = ids(read_features(write(tmp_path / "ours.parquet")))
+    assert ids(load_features(path, id_columns=named)) == expected
+    assert load_features(path, id_columns=named).feature_names == ("price", "stock")
+    assert ids(load_features(tmp_path / "ours.parquet", id_columns=named)) == expected  # ours, where they are there
+    with pytest.raises(DataError) as error:
+        load_features(path, id_columns={"document_id": "sku"})
+    assert error.value.column == "query_id"

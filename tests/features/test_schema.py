@@ -9,7 +9,7 @@ from saferank.datasets.dataset import Dataset
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features import schema as feature_schema
-from saferank.features.schema import FeatureSchema, listed
+from saferank.features.schema import FeatureSchema, listed, with_indicators
 from saferank.lab.world import prepare
 from tests.policy.made import NAMES, make_data
 
@@ -188,3 +188,62 @@ def test_what_is_no_schema(values: Any) -> None:
 def test_long_lists_are_cut() -> None:
     assert listed("abc") == "a, b, c"
     assert listed("abcdefghij") == "a, b, c, d, e, f, g, h, ... (10 in all)"
+
+
+NAN = float("nan")
+
+
+def test_a_missing_value_with_an_indicator_by_hand() -> None:
+    """It does not move the other values of its query, is 0 after scaling, and the indicator tells it from the least."""
+    raw = np.array([[100.0, 1.0], [NAN, 2.0], [300.0, 3.0], [NAN, 5.0], [NAN, 7.0]], np.float32)
+    data = RankingData(raw, np.array([0, 3, 5]), feature_names=("price", "stock"), check_finite=False)
+    seen, lacking = with_indicators(data)
+    assert lacking == ("price",)
+    assert seen.feature_names == ("price", "stock", "price is missing")
+    assert seen.features[:, 2].tolist() == [0, 1, 0, 1, 1]
+    schema = FeatureSchema(seen.feature_names, log1p=False, missing="indicator", indicators=lacking)
+    expected = [[0, 0, 0], [0, 0.5, 1], [1, 1, 0], [0, 0, 0], [0, 1, 0]]  # an indicator is scaled like any feature
+    np.testing.assert_array_equal(schema.prepare(seen).features, expected)
+    np.testing.assert_array_equal(schema.prepare(data).features, expected)
+    plain = replace(schema, scaling="none")
+    np.testing.assert_array_equal(
+        plain.prepare(data).features, [[100, 1, 0], [0, 2, 1], [300, 3, 0], [0, 5, 1], [0, 7, 1]]
+    )
+    assert schema.numbers == ("price", "stock")
+    with pytest.raises(DataError) as error:
+        schema.prepare(replace(data, features=np.full((5, 2), np.inf, np.float32), check_finite=False))
+    assert error.value.column == "price"
+
+
+def test_no_indicator_without_a_missing_value_and_none_of_the_scores() -> None:
+    data = make_data()
+    assert with_indicators(data) == (data, ())
+    assert with_indicators(with_value(data, 3, 1, NAN), but=("stock",))[1] == ()
+
+
+def test_values_of_text_that_the_data_lacks_are_zero_and_others_are_left_out() -> None:
+    schema = FeatureSchema(
+        ("price", "brand=a", "brand=b"), scaling="none", log1p=False, categories={"brand": ("a", "b")}
+    )
+    assert schema.numbers == ("price",)
+    data = RankingData(
+        np.array([[5.0, 1.0, 0.0], [6.0, 0.0, 1.0]]),
+        np.array([0, 2]),
+        feature_names=("price", "brand=b", "brand=c"),
+        categories={"brand": ("b", "c")},
+    )
+    np.testing.assert_array_equal(schema.prepare(data).features, [[5, 0, 1], [6, 0, 0]])
+    with pytest.raises(DataError) as error:
+        schema.prepare(replace(data, categories={}))
+    assert error.value.column == "brand=a"
+
+
+def test_a_schema_with_values_of_text_and_indicators_comes_back_from_json() -> None:
+    schema = FeatureSchema(
+        ("price", "brand=a", "price is missing"),
+        missing="indicator",
+        categories={"brand": ("a",)},
+        indicators=("price",),
+    )
+    assert FeatureSchema.from_json(json.loads(json.dumps(schema.as_json()))) == schema
+    assert set(FeatureSchema(("price",)).as_json()) == {"names", "log1p", "scaling", "missing", "base"}

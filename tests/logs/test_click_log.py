@@ -102,6 +102,35 @@ def test_columns_by_other_names(folder: Path) -> None:
     assert set(log.patterns["segment"].to_pylist()) == {"phone", "desk", None}
 
 
+@pytest.mark.parametrize("segment", ["impression_id", "query_id", "document_id", "position", "click"])
+def test_what_is_no_segment(folder: Path, segment: str) -> None:
+    with pytest.raises(UsageError):
+        open_log(folder / "one.parquet", segment=segment)
+    theirs = TABLE.rename_columns(["theirs" if name == segment else name for name in TABLE.column_names])
+    pq.write_table(theirs, folder / "theirs.parquet")
+    with pytest.raises(UsageError):
+        open_log(folder / "theirs.parquet", columns={segment: "theirs"}, segment="theirs")
+
+
+def test_a_segment_that_differs_within_an_impression(folder: Path) -> None:
+    brands = pa.array(["x", "x", "x", "y", None])
+    pq.write_table(TABLE.append_column("brand", brands), folder / "log.parquet")
+    with pytest.raises(DataError) as error:
+        load_log(folder / "log.parquet", segment="brand")
+    assert (error.value.file, error.value.column) == (str(folder / "log.parquet"), "brand")
+
+
+def test_a_folder_of_several_kinds_is_not_half_read(folder: Path) -> None:
+    path = folder / "parquet"
+    (path / "notes.json").write_text("{}")
+    (path / "0.ledger.json").write_text("{}")
+    assert rows(path) == ROWS
+    pyarrow.csv.write_csv(TABLE, path / "more.csv")
+    with pytest.raises(DataError, match=r"0\.parquet and more\.csv") as error:
+        open_log(path)
+    assert error.value.file == str(path)
+
+
 def test_a_missing_column(folder: Path) -> None:
     path = folder / "less.parquet"
     pq.write_table(TABLE.rename_columns(["impression_id", "query_id", "document_id", "rank", "click", "device"]), path)
@@ -179,6 +208,42 @@ def test_text_in_parquet_is_named_by_its_row(folder: Path, monkeypatch: pytest.M
         with pytest.raises(DataError, match="got 'yes'") as error:
             open_log(source, columns={"click": "theirs"})
         assert (error.value.file, error.value.row, error.value.column) == (file, row, "theirs")
+
+
+WORDS = [("True", "False"), ("true", "false"), ("TRUE", "FALSE"), ("t", "f"), ("T", "F"), ("1", "0"), ('"1"', '"0"')]
+
+
+@pytest.mark.parametrize(("clicked", "not_clicked"), WORDS)
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_clicks_as_words(tmp_path: Path, kind: str, clicked: str, not_clicked: str) -> None:
+    said = [clicked if click else not_clicked for click in TABLE["click"].to_pylist()]
+    path = tmp_path / f"log.{kind}"
+    if kind == "parquet":
+        texts = pa.array([word.strip('"') for word in said])
+        pq.write_table(TABLE.set_column(4, "click", texts), path)
+    else:
+        lines = [f"{i},{q},{d},{p},{word}\n" for (i, q, d, p), word in zip(_shown(), said, strict=True)]
+        path.write_text(HEADER + "".join(lines))
+    assert rows(path) == ROWS
+    assert sum(load_log(path).shown_counts["clicked"].to_pylist()) == 2
+
+
+def _shown() -> list[tuple[Any, ...]]:
+    return [tuple(row.values())[:4] for row in TABLE.to_pylist()]
+
+
+def test_true_and_false(tmp_path: Path) -> None:
+    """A column of truth values in Parquet, and as pandas writes it to CSV; null stays missing."""
+    frame = TABLE.set_column(4, "click", TABLE["click"].cast(pa.bool_()))
+    pq.write_table(frame, tmp_path / "log.parquet")
+    frame.to_pandas().to_csv(tmp_path / "log.csv", index=False)
+    for name in ("log.parquet", "log.csv"):
+        assert rows(tmp_path / name) == ROWS
+    clicks = pa.array([False, None, True, False, False])
+    pq.write_table(TABLE.set_column(4, "click", clicks), tmp_path / "log.parquet")
+    (tmp_path / "log.csv").write_text(HEADER + "1,q,a,1,False\n1,q,b,2,\n2,q,b,1,True\n2,q,a,2,False\n3,p,c,1,False\n")
+    for name in ("log.parquet", "log.csv"):
+        assert load_log(tmp_path / name, on_bad_rows="drop").manifest["bad_rows"] == {"bad click": 1}
 
 
 @pytest.mark.parametrize(("line", "column"), [("1,q,a,x,0", "position"), ("1,q,a,1,0,5", None)])

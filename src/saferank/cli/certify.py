@@ -103,9 +103,12 @@ def certify(
     ] = False,
     reward: options.Reward = None,
     reward_most: options.RewardMost = None,
-    clip: Annotated[float, typer.Option(min=0.0, help="Smallest logging exposure; lower values are raised.")] = 0.0,
+    clip: Annotated[
+        float, typer.Option(min=0.0, metavar="X", help="Smallest logging exposure; lower values are raised.")
+    ] = 0.0,
     most_weight: Annotated[
-        float | None, typer.Option(min=1.0, help="Largest weight of a click.", show_default="chosen on validation")
+        float | None,
+        typer.Option(min=1.0, metavar="X", help="Largest weight of a click.", show_default="chosen on validation"),
     ] = None,
     segment: options.Segment = None,
     split: options.Shares = None,
@@ -121,9 +124,9 @@ def certify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Look again as the log grows, until it is decided.")] = False,
-    every: Annotated[float, typer.Option(min=0.0, help="Seconds between looks, with --watch.")] = 60.0,
+    every: Annotated[float, typer.Option(min=0.0, metavar="X", help="Seconds between looks, with --watch.")] = 60.0,
     looks: Annotated[
-        int | None, typer.Option(min=1, help="Most looks, with --watch.", show_default="until decided")
+        int | None, typer.Option(min=1, metavar="N", help="Most looks, with --watch.", show_default="until decided")
     ] = None,
 ) -> None:
     """Decide on held-out interactions whether a new ranker may go live.

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from saferank.cli import log_options as options
-from saferank.cli.log_options import check_output_file, read_log
+from saferank.cli.log_options import check_output_file, parse_columns, read_log
 from saferank.cli.screen import number_table, tell
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def doctor(
         data = None
         if features is not None:
             status.update(f"Reading {features}")
-            data = load_features(features, part=part, missing="nan")  # only the ids are used
+            named = parse_columns(column)
+            data = load_features(features, part=part, id_columns=named, missing="nan")  # only the ids are used
         status.update("Estimating examination")
         health = diagnose(aggregated, data, given)
         status.update(f"Writing {out}")

@@ -68,6 +68,10 @@ def fit(
     feature_columns: Annotated[
         str | None, typer.Option(help="Columns of F to use: a,b,c.", show_default="all numeric columns")
     ] = None,
+    categorical: Annotated[
+        str,
+        typer.Option(metavar="COLUMNS", help="Columns of F with text, each value of which is a feature: brand,type."),
+    ] = "",
     ignore: Annotated[str, typer.Option(help="Numeric columns of F that are not features: label,price.")] = "",
     part: options.Part = "train",
     scaling: Annotated[
@@ -78,7 +82,12 @@ def fit(
         bool, typer.Option("--no-log1p", help="Do not replace x by sign(x) log(1 + |x|) before scaling.")
     ] = False,
     missing: Annotated[
-        str, typer.Option(help="Missing values (null, NaN) of a feature: error, or the number to use instead.")
+        str,
+        typer.Option(
+            metavar="WAY",
+            help="Missing values (null, NaN) of a feature: error; the number to use instead; or indicator: 0 after "
+            "scaling, and a further feature that says where a value is missing.",
+        ),
     ] = str(DEFAULTS.missing),
     column: options.Columns = None,
     layout: options.Layout = "auto",
@@ -87,8 +96,9 @@ def fit(
     split: options.Shares = None,
     split_by: options.SplitBy = None,
     compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Also learn by every other method, for comparison.")
+        bool, typer.Option("--compare", help="Also learn by every other method, for comparison.")
     ] = False,
+    no_compare: Annotated[bool, typer.Option("--no-compare", hidden=True)] = False,  # the default, once it was not
     seed: options.Seed = DEFAULTS.training.seed,
     epochs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most epochs; mlp and linear only.")
@@ -114,15 +124,19 @@ def fit(
     from saferank.features.schema import listed
     from saferank.learning.logging_policy import check_logging_policy
     from saferank.policy.model_folder import check_model_folder
+    from saferank.policy.policy import Policy
     from saferank.ranker import SafeRanker
 
     check_model_folder(out)
     check_logging_policy(logging_policy, known=logging_scores is not None or live is not None)
-    parse_columns(column)  # a mistake shows here, and not after the features were read
+    named, texts = parse_columns(column), parse_names(categorical)
+    if live is not None and texts:
+        raise UsageError("--categorical is for a fit without --live; a live model says which columns it reads.")
     ranker = SafeRanker(
         method=method, delta=delta, constant=constant, scorer=scorer, examination=examination, cutoff=cutoff,
         logging_scores=logging_scores, logging_policy=logging_policy, log1p=not no_log1p, scaling=scaling,
-        missing=_missing(missing), without_features=on_bad_rows, baselines=compare, epochs=epochs,
+        missing=_missing(missing), categorical=texts, without_features=on_bad_rows,
+        baselines=compare and not no_compare, epochs=epochs,
         learning_rate=learning_rate, seed=seed,
     )  # fmt: skip
     errors, replaced = Console(stderr=True), out.exists()
@@ -131,7 +145,8 @@ def fit(
         names.append(logging_scores)
     with errors.status(f"Reading {features}") as status:
         data = load_features(
-            features, part=part, columns=names, ignore=parse_names(ignore),
+            features, part=part, columns=names, ignore=parse_names(ignore), id_columns=named,
+            categorical=texts if live is None else Policy.load(live).schema.categories,
             missing="error" if missing == "error" else "nan",
         )  # fmt: skip
         parts = requested_split(split, split_by)
@@ -155,20 +170,27 @@ def fit(
     for warning in ranker.warnings:
         tell(warning, errors, headline="Warning:", style="yellow")
     Console().print(_table(ranker.comparison, method, delta))
-    if unused := [name for name in text_columns(features) if name not in (names or ())]:
-        tell(f"Columns without numbers, which are no features: {listed(unused, 3)}.")
+    used = {*ranker.policy.schema.categories, *named.values()}
+    if unused := [name for name in text_columns(features) if name not in used]:
+        tell(
+            f"Columns without numbers, which are no features: {listed(unused, 3)}. To use their values: --categorical."
+        )
     tell("\n".join(_lines(ranker, out, method)))
     if replaced:
         tell(f"The model that was in {out} is replaced.")
 
 
-def _missing(text: str) -> float | Literal["error"]:
+def _missing(text: str) -> float | Literal["error", "indicator"]:
     if text == "error":
         return "error"
+    if text == "indicator":
+        return "indicator"
     try:
         return float(text)
     except ValueError as error:
-        raise UsageError(f"--missing {text}: must be error, or the number to use for a missing value.") from error
+        raise UsageError(
+            f"--missing {text}: must be error, indicator, or the number to use for a missing value."
+        ) from error
 
 
 def _steps(steps: dict[str, Step]) -> Table:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2**31
 FEATURES = typer.Option(
     metavar="F",
-    help="Features of the candidates, one row per query and document: query_id, document_id, numbers. Parquet (file, "
-    "folder, pattern), LETOR (file, folder), or [cyan]synthetic:PRESET[/cyan].",
+    help="Features of the candidates, one row per query and document: query_id, document_id, numbers. Parquet or CSV "
+    "(file, folder, pattern), LETOR (file, folder), or [cyan]synthetic:PRESET[/cyan].",
 )
 EXAMINATION = (
     "Probability that users examine each rank, if you know it: [cyan]1,0.6,0.45[/cyan], or "
@@ -66,7 +66,8 @@ SplitBy = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="OURS=THEIRS", help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Repeatable."
+        metavar="OURS=THEIRS",
+        help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Ids are found so in F too. Repeatable.",
     ),
 ]
 Layout = Annotated[
@@ -77,7 +78,7 @@ Layout = Annotated[
 ]
 OnBadRows = Annotated[
     Literal["error", "drop"],
-    typer.Option(help="Rows that cannot be used or lack features: stop with an error, or drop them."),
+    typer.Option(metavar="WAY", help="Rows that cannot be used or lack features: error, or drop."),
 ]
 Segment = Annotated[
     str | None,
@@ -128,7 +129,16 @@ Constant = Annotated[
     typer.Option("--constant", "--bound", metavar="C", help="Constant of the risk term: proven or paper."),
 ]
 Page = Annotated[Path, typer.Option(help="HTML page to write.")]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, metavar="N", help="Seed of everything random.")]
+
+
+def check_seed(seed: int | None) -> int | None:
+    """Raise for a seed that is too large; a range would be shown in full, and narrow every help to its width."""
+    if seed is not None and seed > LARGEST_SEED:
+        raise typer.BadParameter(f"must be at most {LARGEST_SEED}.")
+    return seed
+
+
+Seed = Annotated[int, typer.Option(min=0, callback=check_seed, metavar="N", help="Seed of everything random.")]
 
 
 def parse_columns(pairs: Iterable[str] | None) -> dict[str, str]:

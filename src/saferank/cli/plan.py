@@ -12,7 +12,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from saferank.cli import log_options as options
-from saferank.cli.log_options import check_output_file, read_log
+from saferank.cli.log_options import check_output_file, parse_columns, read_log
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
 
@@ -87,7 +87,7 @@ def plan(
             log, status, column=column, layout=layout, examination=examination, cutoff=cutoff, on_bad_rows=on_bad_rows
         )
         status.update("Reading the candidates")
-        data, ranker = _candidates(aggregated, features, part, scores, on_bad_rows)
+        data, ranker = _candidates(aggregated, features, part, scores, on_bad_rows, parse_columns(column))
         made = make_plan(
             aggregated, data, ranker, given, delta=delta, most_cost=share, seed=seed, progress=status.update
         )
@@ -102,7 +102,7 @@ def plan(
 
 
 def _candidates(
-    log: AggregatedLog, features: str | None, part: str, scores: str | None, on_bad_rows: str
+    log: AggregatedLog, features: str | None, part: str, scores: str | None, on_bad_rows: str, named: dict[str, str]
 ) -> tuple[RankingData, NDArray[np.float32] | None]:
     from saferank.doctor.log_arrays import shown_pairs
     from saferank.features.load_features import load_features, take_column
@@ -111,9 +111,11 @@ def _candidates(
     if features is None:
         return shown_pairs(log), None
     if scores is None:
-        data, ranker = load_features(features, part=part, missing="nan"), None  # only the ids are used
+        read = load_features(features, part=part, id_columns=named, missing="nan")
+        data, ranker = read, None  # only the ids are used
     else:
-        data, ranker = take_column(load_features(features, part=part, columns=[scores], missing="nan"), scores)
+        read = load_features(features, part=part, columns=[scores], id_columns=named, missing="nan")
+        data, ranker = take_column(read, scores)
     error = missing_features_error(log, data)
     if error is not None and on_bad_rows == "error":
         raise error

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, parse_names
+from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, check_seed, parse_columns, parse_names
 from saferank.cli.screen import tell
 
 if TYPE_CHECKING:
@@ -33,13 +33,21 @@ def rank(
     serve_as: ServeAs = "deterministic",
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=LARGEST_SEED, metavar="N", help="Seed of sampled rankings.", show_default="a new one"),
+        typer.Option(
+            min=0, callback=check_seed, metavar="N", help="Seed of sampled rankings.", show_default="a new one"
+        ),
     ] = None,
     cutoff: Annotated[
         int | None,
         typer.Option(min=1, metavar="K", help="Number of documents shown.", show_default="as for fit"),
     ] = None,
     ignore: Annotated[str, typer.Option(help="Numeric columns that are not features: label,price.")] = "",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OURS=THEIRS", help="An id with another name, as for fit: [cyan]document_id=sku[/cyan]. Repeatable."
+        ),
+    ] = None,
     query: Annotated[str, typer.Option("--query-column", help="Column with the id of the query.")] = "query_id",
     document: Annotated[
         str, typer.Option("--document-column", help="Column with the id of the document.")
@@ -63,13 +71,15 @@ def rank(
     from saferank.policy.policy import Policy
     from saferank.policy.rank_candidates import check_output, output_schema, rank_candidates, write_tables
 
+    named = parse_columns(column)
     check_output(out)
     check_output_file(out, candidate_files(candidates))
     policy = Policy.load(model)
     with Console(stderr=True).status("Ranking") as status:
         blocks = read_candidates(
-            candidates, numbers=policy.schema.columns, ignore=parse_names(ignore), query=query, document=document
-        )
+            candidates, numbers=policy.schema.numbers, categories=policy.schema.categories, ignore=parse_names(ignore),
+            query=named.get("query_id", query), document=named.get("document_id", document),
+        )  # fmt: skip
         if seed is None:
             seed = secrets.randbelow(LARGEST_SEED + 1)
         tables = rank_candidates(policy, blocks, serve_as=serve_as, seed=seed, cutoff=cutoff)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from saferank.verdict.certificate import Certificate
 
 CERTIFICATE, RESULTS = "certificate.json", "results.parquet"
+LARGEST = 1 << 24
+"""Bytes up to which a JSON file may be a certificate."""
 
 
 def report(
@@ -37,7 +39,7 @@ def report(
         typer.Option(
             metavar="FILE",
             help="Certificate that [cyan]saferank certify[/cyan] wrote.",
-            show_default="certificate.json beside MODEL or here, if it belongs to MODEL",
+            show_default="certificate.json, or the latest, of MODEL, beside it or here",
         ),
     ] = None,
     log: Annotated[
@@ -102,24 +104,38 @@ def report(
     tell(f" {out}", headline=kind)
 
 
+def _places(model: Path) -> list[Path]:
+    """Return the folders in which to look for a certificate if none is named."""
+    return list(dict.fromkeys((model.resolve().parent, Path().resolve())))
+
+
 def _certificates(model: Path) -> list[Path]:
-    """Return where to look for a certificate if none is named."""
-    return list(dict.fromkeys((model.resolve().parent / CERTIFICATE, Path(CERTIFICATE).resolve())))
+    """Return the certificates of the usual name that may be there."""
+    return [folder / CERTIFICATE for folder in _places(model)]
 
 
 def _certificate(policy: Policy, model: Path, given: Path | None, status: Console) -> Certificate | None:
-    """Return the given certificate, or one beside the model or in this folder that belongs to the model."""
-    from saferank.verdict.certificate import Certificate
+    """Return the given certificate, or one beside the model or in this folder that belongs to the model.
+
+    One of the usual name comes first, then the latest of any other (`certify --out FILE`).
+    """
+    from saferank.verdict.certificate import FORMAT, Certificate
+
+    def is_of_model(certificate: Certificate) -> bool:
+        files = certificate.inputs.get("model", {}).get("files")
+        return files is not None and files == policy.manifest.get("files")
 
     for file in [file for file in _certificates(model) if file.is_file()] if given is None else [given]:
         certificate = Certificate.read(file)
-        files = certificate.inputs.get("model", {}).get("files")
-        if files is not None and files == policy.manifest.get("files"):
+        if is_of_model(certificate):
             return certificate
         if given is not None:
             raise UsageError(f"{given} belongs to another model than {model}; certify this one.")
         tell(f"{file} belongs to another model and is left out.", status)
-    return None
+    files = (file for folder in _places(model) for file in folder.glob("*.json") if file.name != CERTIFICATE)
+    small = (file for file in files if file.is_file() and file.stat().st_size <= LARGEST)
+    others = [Certificate.read(file) for file in small if FORMAT.is_of(file)]
+    return max(filter(is_of_model, others), key=lambda one: one.created, default=None)
 
 
 def _of_log(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError
 from saferank.engine.ragged import query_sums
 from saferank.engine.types.ranking_data import RankingData
+from saferank.files.arrow_tables import numbered, text_array
 from saferank.logs.aggregated_log import AggregatedLog, pair_ids, places_of
 
 Floats = NDArray[np.float64]
@@ -25,13 +26,13 @@ def shown_pairs(aggregated: AggregatedLog, also: RankingData | None = None) -> R
     pairs = pairs.sort_by([("query_id", "ascending"), ("document_id", "ascending")])  # the same in every run
     if pairs.num_rows == 0:
         raise DataError("shows no document; there is nothing to diagnose.", file=aggregated.source)
-    query = pairs["query_id"].combine_chunks().dictionary_encode()
-    starts = np.flatnonzero(np.diff(query.indices.to_numpy(zero_copy_only=False), prepend=-1))
+    query, query_ids = numbered(pairs["query_id"])
+    starts = np.flatnonzero(np.diff(query, prepend=-1))
     return RankingData(
         features=np.zeros((len(pairs), 0), np.float32),
         offsets=np.append(starts, len(pairs)),
-        query_ids=np.array(query.dictionary.to_pylist(), np.str_),
-        document_ids=np.array(pairs["document_id"].to_pylist(), np.str_),
+        query_ids=query_ids,
+        document_ids=text_array(pairs["document_id"]),
         feature_names=(),
         source=aggregated.source,
     )

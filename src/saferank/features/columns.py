@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
 
-FILL = "fill it in, or name the number that stands for it (fit: --missing 0)"
+FILL = "fill it in, or say what stands for it (fit: --missing indicator, or --missing 0)"
 
 
 def is_numeric(kind: pa.DataType) -> bool:

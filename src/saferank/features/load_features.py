@@ -1,6 +1,6 @@
-"""Features by name: Parquet, a LETOR file or folder, or a synthetic data set."""
+"""Features by name: Parquet, CSV, a table in memory, a LETOR file or folder, or a synthetic data set."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,37 +12,69 @@ from saferank.datasets.letor import COMPRESSED, read_letor
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.ragged import place_in_query
 from saferank.engine.types.ranking_data import RankingData
+from saferank.features.categories import Categories
 from saferank.features.reader import Missing, read_features
 from saferank.features.schema import listed, value_error
+from saferank.files.arrow_tables import Tabular, is_tabular
 from saferank.files.large_table import taken
+from saferank.files.table_files import file_kind
 
 
 def load_features(
-    name: str | Path,
+    name: str | Path | Tabular,
     *,
     part: str = "train",
     columns: Sequence[str] | None = None,
+    categorical: Sequence[str] | Categories = (),
     ignore: Collection[str] = (),
+    id_columns: Mapping[str, str] | None = None,
     missing: Missing = "error",
 ) -> RankingData:
     """Load the features of query-document pairs, with the ids by which a log names them.
 
-    `name` is a Parquet file, folder or pattern (see `read_features`), a LETOR file, or a data set of which one split,
-    `part`, is taken: a folder in LETOR layout, or `synthetic:PRESET`. `columns` are the features (by default every
-    column of numbers), except those to `ignore`; for `missing` see `read_features`. Where a data set has no ids,
-    queries are called `q0`, `q1`, ... and the documents of each `d0`, `d1`, ..., as in a simulated log.
+    Args:
+        name: A Parquet or CSV file, a folder or pattern of such files; a table in memory (a pandas or Polars
+            DataFrame, a pyarrow or Ibis table); a LETOR file; or a data set of which one split, `part`, is taken: a
+            folder in LETOR layout, or `synthetic:PRESET`. Where a data set has no ids, queries are called `q0`,
+            `q1`, ... and the documents of each `d0`, `d1`, ..., as in a simulated log.
+        part: The split of a data set.
+        columns: The features, by default every column of numbers.
+        categorical: Columns of text, each value of which becomes a feature `column=value`; at most 50 per column. A
+            mapping of columns to values names the values too.
+        ignore: Columns of numbers that are no features.
+        id_columns: Names of `query_id` and `document_id`, if the table has no columns of these names; other entries
+            are ignored, so that this may be the `columns` of a log.
+        missing: Whether a missing value is an `error`, or NaN (`nan`) for `fit` to judge.
     """
-    path = Path(name)
-    if str(name).startswith("synthetic:") or (path.is_dir() and next(path.rglob("*.parquet"), None) is None):
+    if _is_data_set(name):
         splits = load_dataset(str(name)).splits
         if part not in splits:
             raise UsageError(f"no part is called '{part}'; there are {', '.join(splits)}.")
         data = splits[part]
-    elif path.is_file() and ".txt" in path.suffixes and path.suffix in (".txt", *COMPRESSED):
-        data = read_letor(path)
+    elif _is_letor(name):
+        data = read_letor(name)
     else:
-        return without_columns(read_features(name, columns=columns, missing=missing), ignore)
+        return without_columns(
+            read_features(name, columns=columns, categorical=categorical, id_columns=id_columns, missing=missing),
+            ignore,
+        )
+    if categorical:
+        raise UsageError(f"{name} has no columns of text; leave --categorical out.")
     return with_ids(without_columns(data if columns is None else chosen_columns(data, columns), ignore))
+
+
+def _is_data_set(name: str | Path | Tabular) -> bool:
+    """Whether this is a synthetic data set, or a folder without Parquet and CSV files."""
+    if is_tabular(name):
+        return False
+    kinds = (file_kind(file) for file in Path(name).rglob("*"))
+    return str(name).startswith("synthetic:") or (Path(name).is_dir() and not {"parquet", "csv"} & {*kinds})
+
+
+def _is_letor(name: str | Path | Tabular) -> bool:
+    if is_tabular(name) or not (path := Path(name)).is_file():
+        return False
+    return ".txt" in path.suffixes and path.suffix in (".txt", *COMPRESSED)
 
 
 def chosen_columns(data: RankingData, names: Sequence[str]) -> RankingData:

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData, scale_per_query, signed_log1p
+from saferank.features.categories import one_hot_names
 from saferank.features.columns import FILL
 from saferank.files.json_format import checked_json
-from saferank.files.large_table import drop_pages, new_table
+from saferank.files.large_table import TableWriter, drop_pages, new_table
 
 Scaling = Literal["per-query", "none"]
-Missing = float | Literal["error"]
+Missing = float | Literal["error", "indicator"]
+LATER = ("categories", "indicators")
+"""Fields that the schema of a policy has only where it uses them; older ones have none of them."""
 BLOCK = 1 << 16
 """Rows prepared at a time: features may be a memory map larger than memory."""
 
@@ -29,6 +32,10 @@ class FeatureSchema:
     sign(x) log(1 + |x|), which tames heavy tails; then features are scaled: `per-query` to [0, 1] over the candidates
     of the query (a feature constant there becomes 0), or not at all. A policy that corrects the scores of another
     ranker reads them, as they are, from the column `base`.
+
+    With `missing="indicator"`, a missing value does not take part in the scaling and is 0 after it, and a further
+    feature, 1 where a value is missing, belongs to each feature in `indicators`. Features that stand for a value of a
+    column of text (see `categories.py`) and indicators are prepared as all others are.
     """
 
     names: tuple[str, ...]
@@ -36,17 +43,26 @@ class FeatureSchema:
     scaling: Scaling = "per-query"
     missing: Missing = "error"
     base: str | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Columns of text -> the values that are features."""
+    indicators: tuple[str, ...] = ()
+    """Features that had missing values when the policy was learned."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "indicators", tuple(self.indicators))
+        values = {column: tuple(found) for column, found in self.categories.items()}
+        object.__setattr__(self, "categories", values)
         if not self.names:
             raise UsageError("a policy needs at least one feature.")
         if twice := [name for place, name in enumerate(self.columns) if name in self.columns[:place]]:
             raise UsageError(f"feature '{twice[0]}' is named twice; name each one once.")
         if self.scaling not in get_args(Scaling):
             raise UsageError(f"scaling '{self.scaling}' is unknown; choose {' or '.join(get_args(Scaling))}.")
-        if self.missing != "error" and not (isinstance(self.missing, float | int) and math.isfinite(self.missing)):
-            raise UsageError(f"missing={self.missing!r}: must be 'error', or the number that stands for NaN.")
+        is_number = isinstance(self.missing, float | int) and math.isfinite(self.missing)
+        if self.missing not in ("error", "indicator") and not is_number:
+            message = "must be 'error', 'indicator', or the number that stands for NaN"
+            raise UsageError(f"missing={self.missing!r}: {message}.")
 
     @classmethod
     def of(cls, data: RankingData, **settings: Any) -> Self:
@@ -58,18 +74,30 @@ class FeatureSchema:
         """Names of all columns that the policy reads: features first, then `base`, if there is one."""
         return self.names if self.base is None else (*self.names, self.base)
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the columns of numbers that new data needs: all but those that are made from others."""
+        made = {*one_hot_names(self.categories), *map(indicator_name, self.indicators)}
+        return tuple(name for name in self.columns if name not in made)
+
     def prepare(self, data: RankingData, *, ignore: Collection[str] = ()) -> RankingData:
         """Return the features as the scorer reads them. They are found by name, and may stand in another order.
 
         A feature that is not there is an error, and so is one that the schema does not know, unless it is one to
         `ignore`: a column that was renamed, or that leaked in, should not go unnoticed. Nameless features must be as
-        many as the schema has, in its order.
+        many as the schema has, in its order. Indicators are made from the features that they belong to, and a value of
+        a column of text that the data does not have is 0.
         """
-        columns = self._columns(data, ignore)
+        columns, gaps, absent = self._columns(data, ignore)
         out = new_table(data.documents, len(self.columns))
         for offsets in _query_blocks(data.offsets):
             rows = slice(offsets[0], offsets[-1])
-            out[rows] = self._filled(data, data.features[rows][:, columns], int(offsets[0]))
+            raw = data.features[rows][:, columns]
+            if gaps or absent:
+                raw = raw.copy()
+                raw[:, gaps] = np.isnan(raw[:, gaps])
+                raw[:, absent] = 0.0
+            out[rows] = self._filled(data, raw, offsets)
             block = out[rows, : len(self.names)]
             if self.log1p:
                 signed_log1p(block, out=block)
@@ -78,25 +106,36 @@ class FeatureSchema:
         drop_pages(data.features)
         return replace(data, features=out, feature_names=self.columns)
 
-    def _columns(self, data: RankingData, ignore: Collection[str]) -> slice | list[int]:
+    def _columns(self, data: RankingData, ignore: Collection[str]) -> tuple[slice | list[int], list[int], list[int]]:
+        """Return which column of the data each one is made from, and which are indicators of it, or absent."""
         found, width = data.feature_names, data.features.shape[1]
         if found is None and width != len(self.columns):
             message = f"has {width} features, but the policy reads {len(self.columns)}: {listed(self.columns)}."
             raise DataError(message, file=data.source)
         if found is None or found == self.columns:
-            return slice(None)
-        for name in self.columns:
-            if name not in found:
+            return slice(None), [], []
+        indicated = {indicator_name(name): name for name in self.indicators}
+        values = {*one_hot_names({name: self.categories[name] for name in self.categories if name in data.categories})}
+        columns, gaps, absent = [], [], []
+        for place, name in enumerate(self.columns):
+            made_from = indicated.get(name, name) if name not in found else name
+            if made_from not in found and name not in values:
                 message = f"there is no such feature, and the policy reads it; there are {listed(found)}."
                 raise DataError(message, file=data.source, column=name)
+            gaps += [place] if made_from != name else []
+            absent += [place] if made_from not in found else []
+            columns.append(found.index(made_from) if made_from in found else 0)
+        other_values = {
+            *one_hot_names({name: data.categories[name] for name in self.categories if name in data.categories})
+        }
         for name in found:
-            if name not in self.columns and name not in ignore:
+            if name not in self.columns and name not in ignore and name not in other_values:
                 message = "the policy does not know this feature; leave the column out, or ignore it (--ignore)."
                 raise DataError(message, file=data.source, column=name)
-        return [found.index(name) for name in self.columns]
+        return columns, gaps, absent
 
-    def _filled(self, data: RankingData, block: NDArray[np.float32], first_row: int) -> NDArray[np.float32]:
-        """Return some rows of the data without missing values."""
+    def _filled(self, data: RankingData, block: NDArray[np.float32], offsets: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return some rows of the data, whose queries begin at `offsets`, without missing values."""
         bad = ~np.isfinite(block)
         if not bad.any():
             return block
@@ -107,20 +146,58 @@ class FeatureSchema:
             row, column = (int(index) for index in np.argwhere(wrong)[0])
             value = float(block[row, column])
             remedy = "must be finite" if math.isinf(value) else FILL if column < len(self.names) else "fill it in"
-            raise value_error(data, first_row + row, self.columns[column], f"got {value}; {remedy}.")
-        return np.where(bad, np.float32(self.missing), block)
+            raise value_error(data, int(offsets[0]) + row, self.columns[column], f"got {value}; {remedy}.")
+        if self.missing != "indicator":
+            return np.where(bad, np.float32(self.missing), block)
+        filled = block.copy()
+        if self.scaling == "per-query":  # by the smallest value of the query, which is scaled to 0
+            for place in np.flatnonzero(bad.any(axis=0)):
+                smallest = np.fmin.reduceat(block[:, place], offsets[:-1] - offsets[0])
+                filled[bad[:, place], place] = np.repeat(smallest, np.diff(offsets))[bad[:, place]]
+        return np.nan_to_num(filled, copy=False, nan=0.0)
 
     def as_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
-        return asdict(self)
+        values = asdict(self)
+        return {name: value for name, value in values.items() if value or name not in LATER}
 
     @classmethod
     def from_json(cls, values: Any) -> Self:
         """Make a schema of what `as_json` returned; anything else is a `ValueError`."""
         known = {field.name for field in fields(cls)}
-        if not isinstance(values, dict) or not known - {"base"} <= set(values) <= known:
-            raise ValueError("must have names, log1p, scaling, missing and base, and nothing else")
+        if not isinstance(values, dict) or not known - {"base", *LATER} <= set(values) <= known:
+            raise ValueError("must have names, log1p, scaling, missing and base, and nothing unknown")
         return checked_json(cls, json.dumps(values))
+
+
+def indicator_name(name: str) -> str:
+    """Return the name of the feature that is 1 where the feature of this name has no value.
+
+    >>> indicator_name("price")
+    'price is missing'
+    """
+    return f"{name} is missing"
+
+
+def with_indicators(data: RankingData, *, but: Collection[str] = ()) -> tuple[RankingData, tuple[str, ...]]:
+    """Return the data with an indicator of each feature that has missing values, and the names of these features.
+
+    Those in `but` get none: they are no features.
+    """
+    names, missing = feature_names(data), np.zeros(data.features.shape[1], np.bool_)
+    blocks = [slice(first, first + BLOCK) for first in range(0, data.documents, BLOCK)]
+    for rows in blocks:
+        missing |= np.isnan(data.features[rows]).any(axis=0)
+    found = [place for place in np.flatnonzero(missing).tolist() if names[place] not in but]
+    if not found:
+        return data, ()
+    writer = TableWriter(len(names) + len(found))
+    for rows in blocks:
+        raw = data.features[rows]
+        writer.append(np.hstack([raw, np.isnan(raw[:, found]).astype(np.float32)]))
+    chosen = tuple(names[place] for place in found)
+    named = (*names, *map(indicator_name, chosen))
+    return replace(data, features=writer.finish(), feature_names=named, check_finite=False), chosen
 
 
 def _query_blocks(offsets: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

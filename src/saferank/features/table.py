@@ -1,4 +1,4 @@
-"""Raw features from a table with named columns: a pandas or Polars DataFrame, or a pyarrow Table."""
+"""Raw features from a table with named columns: a pandas or Polars DataFrame, a pyarrow or Ibis table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
+from saferank.features.categories import Categories, one_hot, one_hot_names
 from saferank.features.columns import ids, is_numeric, numbers
+from saferank.files.arrow_tables import plain_text
 
 QUERY = "query_id"
 SOURCE = "the table"
@@ -23,14 +25,17 @@ def column_names(features: Any) -> list[Any] | None:
     return list(names)
 
 
-def read_table(table: Any, features: Sequence[str], offsets: ArrayLike | None = None) -> RankingData:
-    """Return these features of the table by name, in this order, whatever other columns there are.
+def read_table(
+    table: Any, features: Sequence[str], offsets: ArrayLike | None = None, *, categories: Categories | None = None
+) -> RankingData:
+    """Return these features of the table by name, and the values of `categories`, whatever other columns there are.
 
     Without `offsets`, the column `query_id` says which rows are of one query (they must be contiguous); without
     either, all rows are of one query. A missing value is NaN. Rows in error messages count from 0.
     """
-    found, rows = column_names(table) or [], len(table)
-    for name in features:
+    table = table.to_pyarrow() if hasattr(table, "to_pyarrow") else table  # Ibis
+    found, rows, categories = column_names(table) or [], len(table), categories or {}
+    for name in (*features, *categories):
         if name not in found:
             there = ", ".join(map(str, found))
             message = f"there is no such column, and the policy reads it; there are {there}."
@@ -43,10 +48,19 @@ def read_table(table: Any, features: Sequence[str], offsets: ArrayLike | None = 
         if not (is_numeric(column.type) or pa.types.is_null(column.type)):
             raise DataError(f"holds {column.type}, but must hold numbers; convert it.", file=SOURCE, column=name)
         values[:, place] = numbers(column, name, file=SOURCE)  # NaN and infinite ones are for the schema to judge
+    encoded = [one_hot(_column(table, name, found), values) for name, values in categories.items()]
+    values = np.hstack([values, *encoded]) if encoded else values
     if offsets is None:
         named = QUERY in found and QUERY not in features
-        offsets = _query_offsets(_column(table, QUERY, found)) if named else [0, rows]
-    return RankingData(values, np.asarray(offsets), feature_names=tuple(features), source=SOURCE, check_finite=False)
+        offsets = query_offsets(_column(table, QUERY, found)) if named else [0, rows]
+    return RankingData(
+        values,
+        np.asarray(offsets),
+        feature_names=(*features, *one_hot_names(categories)),
+        source=SOURCE,
+        categories=categories,
+        check_finite=False,
+    )
 
 
 def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
@@ -58,10 +72,11 @@ def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
     except pa.ArrowException as error:
         message = f"holds values of several kinds ({str(error).rstrip('.')}); convert them to one."
         raise DataError(message, file=SOURCE, column=name) from error
+    column = plain_text(column)
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _query_offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def query_offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return where the rows of each query begin, and where the last one ends."""
     column = ids(column, QUERY, file=SOURCE)
     encoded = column.combine_chunks().dictionary_encode()  # numbered in the order of first appearance

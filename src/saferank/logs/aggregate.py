@@ -30,6 +30,7 @@ from saferank.logs.row_checks import (
     without,
     wrong_rows,
 )
+from saferank.logs.segments import check_segments
 from saferank.logs.source import fetch, fetch_row, run_once
 from saferank.logs.split import HashSplit, Split
 
@@ -68,6 +69,7 @@ def aggregate(
     if extent.rows == 0:
         raise DataError("has no row; there is nothing to aggregate.", file=log.source.name)
     check_rewards(table, log.asked.get("reward"), log.reward_most, log.source.name)
+    check_segments(table, log.asked.get("segment"), log.source.name)
     if not extent.bad and (counted := _count(log, table, cutoff, split, extent, rankings, tell)) is not None:
         return counted
     tell("Looking for bad rows")
@@ -170,6 +172,7 @@ def _count(
         "layout": log.layout,
         "columns": log.columns,
         "other_columns": list(log.other_columns),
+        "id_types": {name: str(table[name].type()) for name in ("query_id", "document_id")},
         "files": log.source.describe_files(),
         "rows": extent.rows,
         "cutoff": cutoff,

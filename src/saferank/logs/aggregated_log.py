@@ -17,7 +17,8 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.engine.types.log_statistics import LogStatistics
-from saferank.engine.types.ranking_data import RankingData
+from saferank.engine.types.ranking_data import Ids, RankingData
+from saferank.files.arrow_tables import text_array
 from saferank.files.atomic_write import whole_folder
 from saferank.files.json_format import FileFormat
 from saferank.files.large_table import new_table
@@ -122,7 +123,7 @@ class AggregatedLog:
             offsets=offsets_of(np.bincount(owner[known], minlength=len(rows))),
             documents=place[known],
             interactions=rows["interactions"].to_numpy(),
-            segment=None if segment is None else np.array(segment.fill_null("").to_pylist(), np.str_),
+            segment=None if segment is None else text_array(segment.fill_null("")),
             period=rows["period"].to_numpy().astype(np.int64),
             unit=None if unit is None else np.asarray(unit.dictionary_encode().indices).astype(np.int64),
             rewards=None if rewards is None else np.asarray(rewards.flatten())[known],
@@ -175,9 +176,9 @@ class AggregatedLog:
         return log
 
 
-def is_aggregated(path: str | Path) -> bool:
+def is_aggregated(source: object) -> bool:
     """Whether this is a folder that `AggregatedLog.write` wrote."""
-    return FORMAT.is_of(Path(path) / "manifest.json")
+    return isinstance(source, (str, Path)) and FORMAT.is_of(Path(source) / "manifest.json")
 
 
 class Places:
@@ -219,7 +220,7 @@ def pair_ids(data: RankingData) -> tuple[pa.Array, pa.Array]:
     return _texts(query_ids).take(pa.array(data.query_of_document)), _texts(document_ids)
 
 
-def _texts(ids: NDArray[np.str_]) -> pa.Array:
+def _texts(ids: Ids) -> pa.Array:
     """Return ids as one Arrow array: of more than 64 MB, Arrow makes several."""
     found = pa.array(ids, pa.string())
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

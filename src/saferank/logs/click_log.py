@@ -7,8 +7,10 @@ from pathlib import Path
 import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.files.arrow_tables import Tabular
 from saferank.logs.layouts import is_nested, long_log, nested_log
 from saferank.logs.rewards import check_reward
+from saferank.logs.segments import check_segment
 from saferank.logs.source import ADDED, LogSource, find_source
 from saferank.logs.ubi import ubi_log
 
@@ -38,7 +40,7 @@ class ClickLog:
 
 
 def open_log(
-    source: str | Path | ir.Table,
+    source: str | Path | ir.Table | Tabular,
     *,
     columns: Mapping[str, str] | None = None,
     layout: str = "auto",
@@ -47,7 +49,9 @@ def open_log(
     reward: str | None = None,
     reward_most: float | None = None,
 ) -> ClickLog:
-    """Open a log: Parquet or CSV files, a pattern, a folder, `duckdb://file.db/table` or an Ibis table.
+    """Open a log: Parquet or CSV files, a pattern, a folder, `duckdb://file.db/table`, or a table in memory.
+
+    Such a table is an Ibis table, which stays in its engine, a pandas or Polars DataFrame, or a pyarrow Table.
 
     `columns` maps our names to those of the log where they differ, as in `{"click": "clicked"}`. `layout` is recognised
     by the columns unless given: `long`, `nested`, `ubi` or `session`; `ubi:purchase` takes another action than clicks.
@@ -74,5 +78,6 @@ def open_log(
         table, used = ubi_log(found, columns, asked, action or None)
     else:
         table, used = (nested_log if name == "nested" else long_log)(found, columns, asked)
+    check_segment(segment, used)
     unused = {*found.tables["ubi_queries" if is_ubi else "log"].columns} - {*used.values(), *asked.values(), *ADDED}
     return ClickLog(table, found, name, used, asked, reward_most, tuple(sorted(unused)))

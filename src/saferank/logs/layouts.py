@@ -14,6 +14,8 @@ NESTED = ("query_id", "document_ids", "clicks")
 IDS = ("impression_id", "query_id", "document_id")
 EXTRAS = ("timestamp", "segment", "unit", "reward")
 """Columns that not every log has."""
+WORDS = {1: ("1", "true", "t", "1.0"), 0: ("0", "false", "f", "0.0")}
+"""What a click may be as text, in upper or lower case."""
 Laid = tuple[ir.Table, dict[str, str]]
 """A log in our layout, and our name -> theirs of the columns that were used."""
 
@@ -31,7 +33,8 @@ def long_log(source: LogSource, columns: Mapping[str, str], asked: Mapping[str, 
     ids = [used[name] for name in IDS]
     log = table.select(
         **{name: identifier(table, used[name], source.name) for name in IDS},
-        **{name: number(table, used[name], source.name, ids) for name in ("position", "click")},
+        position=number(table, used["position"], source.name, ids),
+        click=clicks(table, used["click"], source.name, ids),
         **extras(table, used, asked, source.name),
     )
     return log, used
@@ -87,7 +90,7 @@ def _shown(rows: ir.Table, name: str, *, by_id: bool = False) -> ir.Table:
         "query_id",
         document_id=identifier(flat, "document_id", name),
         position=number(flat, "position", name, IDS),
-        click=number(flat, "click", name, IDS),
+        click=clicks(flat, "click", name, IDS),
         **{column: flat[column] for column in EXTRAS if column in flat.columns},
     )
 
@@ -149,26 +152,42 @@ def identifier(table: ir.Table, name: str, source: str) -> ir.Value:
 def number(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Value:
     """Return a column of numbers, or of true and false as 1 and 0; `ids` are the columns that identify a row."""
     kind = table[name].type()
-    if kind.is_boolean():
-        return table[name].cast("int8")
+    if kind.is_boolean():  # not a cast: DuckDB would have its CSV reader parse `True` as a number
+        return ibis.cases((table[name], _small(1)), (~table[name], _small(0)))
     if kind.is_string():
-        _refuse_text(table, name, source, ids)
+        bad = table[name].notnull() & table[name].try_cast("float64").isnull()
+        _refuse_text(table, name, source, ids, bad, "must hold numbers")
     if not kind.is_numeric():
         raise DataError(f"holds {kind}, but must hold numbers; convert it.", file=source, column=name)
     return table[name]
 
 
-def _refuse_text(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> None:
-    """Raise for the first text that is no number, if any; name its row, or its ids where rows have no number."""
-    bad = table.filter(table[name].notnull() & table[name].try_cast("float64").isnull())
+def clicks(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Value:
+    """Return a column of clicks as numbers: 0 and 1, counts, true and false, or any of `WORDS` as text."""
+    if not table[name].type().is_string():
+        return number(table, name, source, ids)
+    said = table[name].strip().lower()
+    known = said.isin([word for words in WORDS.values() for word in words])
+    _refuse_text(table, name, source, ids, table[name].notnull() & ~known, "a click is 0 or 1, or true or false")
+    return ibis.cases(*((said.isin(words), _small(value)) for value, words in WORDS.items()))
+
+
+def _small(value: int) -> ir.IntegerScalar:
+    return ibis.literal(value, "int8")
+
+
+def _refuse_text(
+    table: ir.Table, name: str, source: str, ids: Sequence[str], bad: ir.BooleanValue, wanted: str
+) -> None:
+    """Raise for the first `bad` text, if any; name its row, or its ids where rows have no number."""
     place = [column for column in (FILE, ROW) if column in table.columns] or [*ids]
     try:
-        found = fetch(bad.order_by(place).limit(1).select(*dict.fromkeys((*place, name)))).to_pylist()
+        found = fetch(table.filter(bad).order_by(place).limit(1).select(*dict.fromkeys((*place, name)))).to_pylist()
     except IbisError:  # an engine that cannot try
         return
     for row in found:
         where = "" if ROW in row else " for " + ", ".join(f"{column} {row[column]}" for column in ids)
-        message = f"got '{row[name]}'{where}, but must hold numbers; correct it, or convert the column."
+        message = f"got '{row[name]}'{where}, but {wanted}; correct it, or convert the column."
         file = short_path(row[FILE]) if FILE in row else source
         raise DataError(message, file=file, row=row.get(ROW), column=name)
 

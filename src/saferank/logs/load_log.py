@@ -6,6 +6,7 @@ from pathlib import Path
 import ibis.expr.types as ir
 
 from saferank.engine.errors import UsageError
+from saferank.files.arrow_tables import Tabular
 from saferank.logs.aggregate import aggregate
 from saferank.logs.aggregated_log import AggregatedLog, is_aggregated
 from saferank.logs.click_log import open_log
@@ -13,7 +14,7 @@ from saferank.logs.split import HashSplit, Split
 
 
 def load_log(
-    source: str | Path | ir.Table,
+    source: str | Path | ir.Table | Tabular,
     *,
     columns: Mapping[str, str] | None = None,
     layout: str = "auto",
@@ -32,7 +33,7 @@ def load_log(
     What a folder was made with cannot be changed: options that contradict its manifest are refused.
     """
     asked = {"segment": segment, "unit": unit, "reward": reward, "reward_most": reward_most}
-    if isinstance(source, ir.Table) or not is_aggregated(source):
+    if not is_aggregated(source):
         log = open_log(source, columns=columns, layout=layout, **asked)  # type: ignore[arg-type]
         return aggregate(log, cutoff=cutoff, split=split, on_bad_rows=on_bad_rows, rankings=rankings, progress=progress)
     statistics = AggregatedLog.read(source)

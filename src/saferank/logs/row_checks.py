@@ -7,10 +7,11 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.aggregated_log import AggregatedLog, places_of
 from saferank.logs.layouts import LONG
 from saferank.logs.source import fetch, fetch_row
 
@@ -157,11 +158,33 @@ def how_many(number: int, unit: str) -> str:
     return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
+def unmatched_ids_error(log: AggregatedLog, data: RankingData) -> DataError | None:
+    """Return the error for a log none of whose queries, or none of whose documents, `data` has; else None.
+
+    Ids are compared as text, so 7 and "7" are the same; 7 and "007" are not.
+    """
+    places = places_of(data)
+    among = {"query_id": places.query_ids, "document_id": places.document_ids}
+    types = dict(zip(among, data.id_types or ("text", "text"), strict=True))
+    for column, ours in among.items():
+        theirs = log.shown_counts[column].unique()
+        if not len(theirs) or pc.any(pc.is_in(theirs, value_set=ours)).as_py():
+            continue
+        kind = log.manifest.get("id_types", {}).get(column, "text").strip("!")
+        both = f"the log holds {kind}, such as {theirs[0]}, and {data.source} holds {types[column]}, such as {ours[0]}"
+        remedy = "write the ids alike in both: convert those of one to the form of the other"
+        name = log.manifest.get("columns", {}).get(column, column)
+        return DataError(f"none of these is among the features: {both}; {remedy}.", file=log.source, column=name)
+    return None
+
+
 def missing_features_error(log: AggregatedLog, data: RankingData) -> DataError | None:
     """Return the error for shown documents that `data` has no features of, or None if it has all of them."""
     missing = log.missing_pairs(data)
     if not len(missing):
         return None
+    if (unmatched := unmatched_ids_error(log, data)) is not None:
+        return unmatched
     pairs = missing.sort_by([("query_id", "ascending"), ("document_id", "ascending")]).slice(0, EXAMPLES).to_pylist()
     examples = "".join(
         f"\n    query_id {row['query_id']}, document_id {row['document_id']}, shown {row['shown_sum']:,}"

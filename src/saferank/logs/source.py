@@ -1,4 +1,4 @@
-"""Where a click log lies: Parquet, CSV or JSON files, a table of a DuckDB file, a session text, an Ibis table."""
+"""Where a click log lies: Parquet, CSV or JSON files, a table of a DuckDB file or in memory, a session text."""
 
 import hashlib
 import os
@@ -15,21 +15,18 @@ from typing import Any
 
 import ibis
 import ibis.expr.types as ir
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.files.table_files import table_files
+from saferank.files.arrow_tables import Tabular, as_arrow, is_tabular, table_digest
+from saferank.files.table_files import KINDS, file_kind, of_one_kind, table_files
 from saferank.logs.aggregated_log import is_aggregated
 from saferank.logs.session_log import is_session_log, read_session_log
 
 SETTINGS = {"memory_limit": "2500MB", "preserve_insertion_order": False}
 """Of DuckDB. What does not fit into its memory goes to disk."""
-SUFFIXES = {
-    "parquet": (".parquet", ".pq"),
-    "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
-    "json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
-}
 ROW, FILE = ADDED = ("file_row_number", "filename")
 """Columns that DuckDB adds to Parquet files when asked: they identify a row, however often it is read."""
 UBI = ("ubi_queries", "ubi_events")
@@ -49,10 +46,12 @@ class LogSource:
     """What identifies a row of `log`, the same in every query, if the source has such a thing."""
     session: bool = False
     """Whether it was read from the text of a session log."""
+    memory: dict[str, Any] | None = None
+    """Name, size and SHA-256 of a table that is in memory."""
 
     def describe_files(self) -> list[dict[str, Any]]:
-        """Return name, size and SHA-256 of each file; of a folder only the name."""
-        described = []
+        """Return name, size and SHA-256 of each file, or of the table in memory; of a folder only the name."""
+        described = [] if self.memory is None else [self.memory]
         for file in self.files:
             size, digest = file.stat().st_size if file.is_file() else None, None
             if size is not None and size <= LARGEST_HASHED:
@@ -122,10 +121,15 @@ def short_path(path: str) -> str:
 
 
 @quietly()
-def find_source(source: str | Path | ir.Table) -> LogSource:
-    """Open a path, a pattern such as `day-*.parquet`, a folder, `duckdb://file.db/table` or an Ibis table."""
+def find_source(source: str | Path | ir.Table | Tabular) -> LogSource:
+    """Open a path, a pattern such as `day-*.parquet`, a folder, `duckdb://file.db/table`, an Ibis table or a DataFrame.
+
+    Ibis tables stay in their engine. Other tables in memory are read by DuckDB as they are, without a copy.
+    """
     if isinstance(source, ir.Table):
         return LogSource("an Ibis table", {"log": source})
+    if is_tabular(source):
+        return _in_memory(as_arrow(source, "the log"))
     text = str(source)
     if text.startswith("duckdb://"):
         return _database(text)
@@ -138,13 +142,28 @@ def find_source(source: str | Path | ir.Table) -> LogSource:
         tables = {name: _read(connection, [file], text) for name, file in pair.items()}
         return LogSource(text, tables, (*pair.values(),))
     files = _files(text)
-    if _kind(files[0]) is None:
+    if file_kind(files[0]) is None:
         table = connection.create_table("log", ibis.memtable(read_session_log(files)), temp=True)
         return LogSource(text, {"log": table}, (*files,), session=True)
     table = _read(connection, files, text)
     if not len(fetch(table.select(table.columns[0]).limit(1))):  # a CSV file without rows does not say what it holds
         raise DataError("has no row; there is nothing to aggregate.", file=text)
     return LogSource(text, {"log": table}, (*files,), _row_id(table, files) if ROW in table.columns else None)
+
+
+def _in_memory(rows: pa.Table) -> LogSource:
+    """Return a log in memory, which its digest identifies.
+
+    Its rows have no ids: whoever filters or sorts a table would change them, and with them the parts of impressions.
+    """
+    if not len(rows):
+        raise DataError("has no row; there is nothing to aggregate.", file="the log")
+    digest = table_digest(rows) if rows.nbytes <= LARGEST_HASHED else None
+    name = f"a table of {len(rows):,} rows" if digest is None else f"table {digest[:12]}"
+    connection = connect()
+    connection.con.register("log", rows.append_column(ROW, pa.array(np.arange(len(rows)))))
+    described = {"name": name, "bytes": rows.nbytes, "sha256": digest}
+    return LogSource(name, {"log": connection.table("log")}, memory=described)
 
 
 def _row_id(table: ir.Table, files: list[Path]) -> ir.Value:
@@ -194,16 +213,11 @@ def _has_row_ids(table: ir.Table) -> bool:
     return True
 
 
-def _kind(file: Path) -> str | None:
-    name = file.name.lower()
-    return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), None)
-
-
 def _ubi_files(folder: Path) -> dict[str, Path]:
     """Return the two files (or folders of Parquet files) of a UBI log, if the folder holds them."""
     found = {}
     for name in UBI:
-        there = [path for path in sorted(folder.glob(f"{name}*")) if path.is_dir() or _kind(path) is not None]
+        there = [path for path in sorted(folder.glob(f"{name}*")) if path.is_dir() or file_kind(path) is not None]
         if not there:
             return {}
         if len(there) > 1:
@@ -213,22 +227,18 @@ def _ubi_files(folder: Path) -> dict[str, Path]:
 
 
 def _files(text: str) -> list[Path]:
-    """Return the files of a log, all of one kind; in a folder, of the first of `SUFFIXES` that it holds."""
-    files = table_files(text, tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes))
-    if Path(text).is_dir():
-        first = next(kind for kind in SUFFIXES if any(_kind(file) == kind for file in files))
-        files = [file for file in files if _kind(file) == first]
-    if len({_kind(file) for file in files}) > 1:
-        raise DataError("matches files of several kinds; narrow the pattern.", file=text)
-    if _kind(files[0]) is None and not is_session_log(files[0]):
-        known = ", ".join(suffixes[0] for suffixes in SUFFIXES.values())
+    """Return the files of a log, all of one kind."""
+    files = table_files(text, tuple(suffix for suffixes in KINDS.values() for suffix in suffixes))
+    files = of_one_kind(files, text)
+    if file_kind(files[0]) is None and not is_session_log(files[0]):
+        known = ", ".join(suffixes[0] for suffixes in KINDS.values())
         raise DataError(f"is neither a session log nor a file {known}; rename it if it is one.", file=files[0])
     return files
 
 
 def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
     files = table_files(files[0], (".parquet",)) if files[0].is_dir() else files
-    kind, several = _kind(files[0]), len(files) > 1
+    kind, several = file_kind(files[0]), len(files) > 1
     options = {"file_row_number": True, "filename": several} if kind == "parquet" else {}
     try:
         return getattr(connection, f"read_{kind}")([str(file) for file in files], union_by_name=several, **options)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
+from saferank.files.arrow_tables import Tabular
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs
@@ -25,17 +26,17 @@ __all__ = ["CertifySettings", "certify", "take_look"]
 
 def certify(
     ranker: Ranker,
-    log: str | Path | AggregatedLog,
+    log: str | Path | Tabular | AggregatedLog,
     settings: CertifySettings = CertifySettings(),  # noqa: B008 (frozen)
     *,
-    features: str | Path | RankingData | None = None,
+    features: str | Path | Tabular | RankingData | None = None,
     serve_as: ServeAs = "deterministic",
     examination: str | NDArray[np.float64] | None = None,
     logging_scores: str | NDArray[np.float32] | None = None,
     trained_until: str | float | date | None = None,
     trained_without_held_out: bool = False,
     live: str | Path | Policy | None = None,
-    earlier: Sequence[str | Path | AggregatedLog] = (),
+    earlier: Sequence[str | Path | Tabular | AggregatedLog] = (),
     ledger: str | Path | None = None,
     **log_options: Any,
 ) -> Certificate:
@@ -53,7 +54,8 @@ def certify(
     Args:
         ranker: A `Policy` or the folder of one; or the scores of a ranker made elsewhere, as a table with the columns
             `query_id`, `document_id` and `score` (or `rank`), or as Parquet or CSV files with these columns.
-        log: A log, or a folder that `saferank aggregate` wrote. The log of a model is split as it was for training.
+        log: A log, as for `load_log`, or a folder that `saferank aggregate` wrote. The log of a model is split as it
+            was for training.
         settings: delta, tolerance, the bound, and what is trusted.
         features: Those of the queries in the log, as for `load_features`; only a model needs them.
         serve_as: How the ranker will be served: `deterministic`, by score, or `sampled`, drawn with Plackett-Luce.
@@ -71,7 +73,7 @@ def certify(
         earlier: Logs of the rankers before, of the same users: they help to estimate how likely each rank is examined.
             None of them may be part of the log.
         ledger: The file that records looks at this log: each further look at the same held-out part costs a share of
-            delta. Beside the log by default; an `AggregatedLog` has none unless it is named.
+            delta. Beside the log by default; a log in memory has none unless it is named.
         log_options: How the log is read, as for `load_log`: `columns`, `layout`, `unit`, `reward`, ...
 
     Returns:
@@ -85,7 +87,7 @@ def certify(
         trained_until=trained_until, trained_without_held_out=trained_without_held_out, live=live, earlier=earlier,
         **log_options,
     )  # fmt: skip
-    if ledger is None and not isinstance(log, AggregatedLog):
+    if ledger is None and isinstance(log, (str, Path)):
         ledger = ledger_path(str(log))
     return take_look(inputs, settings, None if ledger is None else Path(ledger))
 

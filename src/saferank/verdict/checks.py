@@ -45,6 +45,13 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     if "certify" in model.get("used_parts", []):
         message = "the model was trained on the part 'certify' too, so nothing is held out; fit it again without."
         raise Refused(message, code="trained-on-certify")
+    if model.get("inputs", {}).get("unnamed_impressions"):
+        raise Refused(
+            "the model was fitted to rows whose impressions have no ids, so nothing says which of this log it has "
+            "seen; fit it to a log, or to rows with impression=.",
+            code="impressions-without-ids",
+            file=log.get("source"),
+        )
     for earlier in model.get("inputs", {}).get("earlier") or []:
         if share_files(earlier, log):
             raise Refused(

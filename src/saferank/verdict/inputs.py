@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from saferank.engine.click_models.examination import parse_examination
@@ -15,9 +14,11 @@ from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, take_column, with_ids
 from saferank.features.reader import Missing
+from saferank.files.arrow_tables import Tabular
 from saferank.logs.aggregated_log import AggregatedLog, is_aggregated
 from saferank.logs.earlier_logs import check_earlier
 from saferank.logs.load_log import load_log
+from saferank.logs.row_checks import unmatched_ids_error
 from saferank.logs.split import parse_until, split_of, until_split
 from saferank.policy.model_folder import is_model
 from saferank.policy.policy import Policy
@@ -25,7 +26,7 @@ from saferank.policy.serve import ServeAs
 from saferank.verdict.checks import check_later, check_stated, check_untouched
 from saferank.verdict.new_ranker import NewRanker, ranker_of_policy, ranker_of_table, read_ranker
 
-Ranker: TypeAlias = NewRanker | Policy | str | Path | pa.Table | Mapping[str, Any]
+Ranker: TypeAlias = NewRanker | Policy | str | Path | Tabular
 """A model or its folder; or scores made elsewhere: a table, or Parquet or CSV files (see `ranker_of_table`)."""
 
 
@@ -50,8 +51,8 @@ class VerdictInputs:
 
 def load_inputs(
     ranker: Ranker,
-    log: str | Path | AggregatedLog,
-    features: str | Path | RankingData | None = None,
+    log: str | Path | Tabular | AggregatedLog,
+    features: str | Path | Tabular | RankingData | None = None,
     *,
     serve_as: ServeAs = "deterministic",
     examination: str | NDArray[np.float64] | None = None,
@@ -59,7 +60,7 @@ def load_inputs(
     trained_until: str | float | date | None = None,
     trained_without_held_out: bool = False,
     live: str | Path | Policy | None = None,
-    earlier: Sequence[str | Path | AggregatedLog] = (),
+    earlier: Sequence[str | Path | Tabular | AggregatedLog] = (),
     part: str = "train",
     progress: Callable[[str], object] | None = None,
     **log_options: Any,
@@ -85,7 +86,8 @@ def load_inputs(
         tell("Reading the features")
         policy = ranker
         made_by = live_policy(live, logging_scores)
-        data, scores = _features(policy, features, "none" if made_by is not None else logging_scores, part)
+        named = "none" if made_by is not None else logging_scores
+        data, scores = _features(policy, features, named, part, log_options.get("columns"))
         if made_by is not None:
             scores = made_by.scores(data, ignore=data.feature_names or ())
         new = ranker_of_policy(policy, data, serve_as)
@@ -98,7 +100,7 @@ def load_inputs(
     else:
         tell("Reading the scores")
         read = isinstance(ranker, (str, Path))
-        new = read_ranker(ranker, serve_as) if read else ranker_of_table(ranker, serve_as)  # type: ignore[arg-type]
+        new = read_ranker(ranker, serve_as) if read else ranker_of_table(ranker, serve_as)
     if isinstance(scores, str):
         raise UsageError("logging scores are named as a column of a model's features; here, give their values.")
     tell("Reading the log")
@@ -110,6 +112,8 @@ def load_inputs(
         check_later(aggregated.manifest, until)
     if policy is not None:
         check_untouched(policy.manifest, aggregated.manifest)
+        if (unmatched := unmatched_ids_error(aggregated, new.data)) is not None:
+            raise unmatched
     if isinstance(given, str):
         given = parse_examination(given, aggregated.cutoff)
     past = tuple(
@@ -127,7 +131,7 @@ def live_policy(live: str | Path | Policy | None, logging_scores: object = None)
     return live if live is None or isinstance(live, Policy) else Policy.load(live)
 
 
-def read_log(log: str | Path, policy: Policy | None = None, **log_options: Any) -> AggregatedLog:
+def read_log(log: str | Path | Tabular, policy: Policy | None = None, **log_options: Any) -> AggregatedLog:
     """Return the log by the options of `load_log`; cutoff, split and unit are those of the model's log, if given."""
     if policy is not None:
         trained = policy.inputs.get("log") or {}
@@ -138,7 +142,7 @@ def read_log(log: str | Path, policy: Policy | None = None, **log_options: Any) 
     return load_log(log, **log_options)
 
 
-def _read_earlier(earlier: str | Path, log: AggregatedLog, **log_options: Any) -> AggregatedLog:
+def _read_earlier(earlier: str | Path | Tabular, log: AggregatedLog, **log_options: Any) -> AggregatedLog:
     """Return an earlier log, read as the log was, whatever its parts."""
     if is_aggregated(earlier):
         return load_log(earlier)
@@ -147,7 +151,11 @@ def _read_earlier(earlier: str | Path, log: AggregatedLog, **log_options: Any) -
 
 
 def _features(
-    policy: Policy, features: str | Path | RankingData, logging_scores: str | NDArray[np.float32] | None, part: str
+    policy: Policy,
+    features: str | Path | Tabular | RankingData,
+    logging_scores: str | NDArray[np.float32] | None,
+    part: str,
+    id_columns: Mapping[str, str] | None,
 ) -> tuple[RankingData, NDArray[np.float32] | None]:
     """Return the features that the model reads, and the column of the logging scores, if one is named."""
     if logging_scores is None:
@@ -156,11 +164,14 @@ def _features(
     if isinstance(features, RankingData):
         data = with_ids(features)
     else:
-        wanted = policy.schema.columns
+        wanted = policy.schema.numbers
         if column is not None and column not in wanted:
             wanted = (*wanted, column)
         missing: Missing = "error" if policy.schema.missing == "error" else "nan"
-        data = load_features(features, part=part, columns=wanted, missing=missing)
+        data = load_features(
+            features, part=part, columns=wanted, categorical=policy.schema.categories, id_columns=id_columns,
+            missing=missing,
+        )  # fmt: skip
     if column is not None:
         return take_column(data, column, keep=column == policy.schema.base)
     return data, None if isinstance(logging_scores, str) else logging_scores

@@ -1,7 +1,6 @@
 """The ranker that is to go live: a score for every query and document that it can show, whoever made it."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.reader import candidate_files
+from saferank.files.arrow_tables import Tabular, as_arrow, numbered
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, check_serve_as, served_placement
 
@@ -89,14 +89,12 @@ def read_ranker(path: str | Path, serve_as: ServeAs = "deterministic") -> NewRan
     return ranker_of_table(pa.concat_tables(tables, promote_options="default"), serve_as, source=str(path))
 
 
-def ranker_of_table(
-    table: pa.Table | Mapping[str, Any], serve_as: ServeAs = "deterministic", *, source: str = "a table"
-) -> NewRanker:
+def ranker_of_table(table: Tabular, serve_as: ServeAs = "deterministic", *, source: str = "a table") -> NewRanker:
     """Return a ranker from the columns `query_id`, `document_id` and `score` (or `rank`), rows in any order.
 
     The highest score, or the lowest rank, comes first. Documents that are not listed are not shown.
     """
-    rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
+    rows = as_arrow(table, source)
     column = "rank" if "rank" in rows.column_names and "score" not in rows.column_names else "score"
     for name in (*IDS, column):
         if name not in rows.column_names:
@@ -117,7 +115,7 @@ def ranker_of_table(
         if ids.null_count:
             row = int(np.flatnonzero(ids.is_null().to_numpy())[0])
             raise DataError("got null, but every row has an id; fill it in.", file=source, row=row, column=name)
-    (code, query_ids), (documents, document_ids) = _codes(query), _codes(document)
+    (code, query_ids), (documents, document_ids) = numbered(query), numbered(document)
     order = np.lexsort((documents, code))
     again = np.flatnonzero((np.diff(code[order]) == 0) & (np.diff(documents[order]) == 0))
     if len(again):
@@ -140,13 +138,6 @@ def _cast(values: pa.ChunkedArray, kind: pa.DataType, source: str, column: str) 
         return values.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(f"holds {values.type}, which cannot be read as {kind}.", file=source, column=column) from error
-
-
-def _codes(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
-    """Return the number of each row's id, and the ids."""
-    encoded = ids.combine_chunks().dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, np.array(encoded.dictionary.to_pylist(), np.str_)
 
 
 def _described(data: RankingData, scores: NDArray[Any]) -> dict[str, Any]:

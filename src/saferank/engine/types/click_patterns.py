@@ -27,7 +27,7 @@ class ClickPatterns:
     documents: NDArray[np.int64]
     interactions: NDArray[np.int64]
     """How often each pattern was seen."""
-    segment: NDArray[np.str_] | None = None
+    segment: NDArray[np.str_] | NDArray[np.object_] | None = None
     """Value of the segment column, if the log was aggregated with one."""
     period: NDArray[np.int64] | None = None
     """Period of each pattern, if patterns are counted by period."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import InitVar, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from saferank.engine.errors import DataError
 from saferank.engine.ragged import flat_rows, offsets_of, query_indices, query_of_document
 
+Ids: TypeAlias = NDArray[np.str_] | NDArray[np.object_]
+"""Texts: in NumPy's own type all are as wide as the longest, as Python strings they are not."""
 BLOCK = 1 << 16
 """Rows that are worked on at a time."""
 
@@ -27,11 +31,15 @@ class RankingData:
     """One row per document."""
     offsets: NDArray[np.int64]
     labels: NDArray[np.float32] | None = None
-    query_ids: NDArray[np.str_] | None = None
-    document_ids: NDArray[np.str_] | None = None
+    query_ids: Ids | None = None
+    document_ids: Ids | None = None
     feature_names: tuple[str, ...] | None = None
     source: str = "memory"
     """Where the data came from: a file or a preset, for messages and manifests."""
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Columns of text -> their values that are features, called `column=value`."""
+    id_types: tuple[str, str] | None = None
+    """Types that the ids of queries and documents had where they came from, for messages."""
 
     check_finite: InitVar[bool] = True
     """False if the features are known to be finite: a memory map then stays on disk until it is used."""
@@ -141,7 +149,7 @@ class RankingData:
             scale_per_query(self.features[rows], offsets - offsets[0], out=features[rows])
         return replace(self, features=features)
 
-    def require_ids(self) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    def require_ids(self) -> tuple[Ids, Ids]:
         """Return the ids of queries and documents, or raise if there are none."""
         if self.query_ids is None or self.document_ids is None:
             raise self._error("has no ids of queries and documents, and a log needs them.")

@@ -1,0 +1,158 @@
+"""Tables in memory, of whatever library and with the user's own names: the same as files, from fit to verdict."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from saferank import DataError, SafeRanker, certify, load_features, load_log
+from saferank.logs.source import connect, quietly
+from tests.learning.problem import parameters
+from tests.learning.small_log import QUICK
+from tests.shops import World, feature_table, make_shop, noisy
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+NAMED = {"impression_id": "search", "query_id": "text", "document_id": "sku", "position": "rank", "click": "clicked"}
+SETTINGS: Any = {"method": "exposure-crm", "scorer": "linear", "training": QUICK, "cutoff": 3}
+MADE_OF: Any = {"missing": "indicator", "categorical": ["brand"]}
+KINDS: dict[str, Callable[[pa.Table], Any]] = {
+    "pandas": lambda table: table.to_pandas(),
+    "polars": pl.from_arrow,
+    "pyarrow": lambda table: table,
+    "ibis": lambda table: connect().create_table("made_up", ibis.memtable(table), temp=True),
+    "batch": lambda table: table.combine_chunks().to_batches()[0],
+}
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[pa.Table, pa.Table]:
+    """A log with true and false, and features with a column of text and missing values, by the user's names."""
+    rng = np.random.default_rng(1)
+    shop = make_shop(rng, queries=30, documents=6, cutoff=3)
+    log = World(shop, noisy(shop, rng)).draw(12_000, rng).table()
+    log = log.set_column(log.column_names.index("click"), "click", log["click"].cast(pa.bool_()))
+    features = feature_table(replace(shop.features(rng, columns=2), feature_names=("a", "b")))
+    holes = [None if row % 7 == 0 else value for row, value in enumerate(features["a"].to_pylist())]
+    brands = pa.array(["x", "y", "z"] * (len(features) // 3)).dictionary_encode()
+    features = features.set_column(features.column_names.index("a"), "a", pa.array(holes, pa.float32()))
+    features = features.append_column("brand", brands).append_column("title", pa.array(["t"] * len(features)))
+    return tuple(
+        table.rename_columns([NAMED.get(name, name) for name in table.column_names]) for table in (log, features)
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tables: tuple[pa.Table, pa.Table], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("files")
+    for table, name in zip(tables, ("log", "features"), strict=True):
+        pq.write_table(table, folder / f"{name}.parquet")
+    return folder / "log.parquet", folder / "features.parquet"
+
+
+@pytest.fixture(scope="module")
+def fitted(files: tuple[Path, Path]) -> SafeRanker:
+    return SafeRanker(**SETTINGS, **MADE_OF).fit(*files, columns=NAMED)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_is_the_same_as_its_file(
+    tables: tuple[pa.Table, pa.Table], files: tuple[Path, Path], fitted: SafeRanker, kind: str, tmp_path: Path
+) -> None:
+    with quietly():
+        log, features = (KINDS[kind](table) for table in tables)
+    ranker = SafeRanker(**SETTINGS, **MADE_OF).fit(log, features, columns=NAMED)
+    assert parameters(ranker.policy.scorer) == parameters(fitted.policy.scorer)
+    assert ranker.policy.schema == fitted.policy.schema
+    assert ranker.policy.schema.numbers == ("a", "b")
+    assert ranker.columns_left_out == ("title",)
+    assert load_log(log, columns=NAMED).shown_counts == load_log(files[0], columns=NAMED).shown_counts
+    found = load_features(features, id_columns=NAMED, categorical=["brand"], missing="nan")
+    expected = load_features(files[1], id_columns=NAMED, categorical=["brand"], missing="nan")
+    np.testing.assert_array_equal(found.features, expected.features)
+    assert found.feature_names == expected.feature_names
+    of_table, of_file = (
+        ranker.certify(*given, columns=NAMED, ledger=tmp_path / f"{place}.json")
+        for place, given in enumerate(((log, features), files))
+    )
+    for name in ("verdict", "improvement", "lower", "upper", "interactions"):
+        assert getattr(of_table, name) == getattr(of_file, name), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_and_ranks_of_a_table(
+    tables: tuple[pa.Table, pa.Table], files: tuple[Path, Path], fitted: SafeRanker, kind: str, tmp_path: Path
+) -> None:
+    """By name, whatever the order of columns; a file gives the same, and so does the model once it was saved."""
+    data = load_features(files[1], id_columns=NAMED, categorical=["brand"], missing="nan")
+    expected = fitted.policy.scores(data)
+    fitted.save(tmp_path / "model")
+    features = tables[1].rename_columns(
+        [{"text": "query_id", "sku": "document_id"}.get(name, name) for name in tables[1].column_names]
+    )
+    pq.write_table(features, tmp_path / "candidates.parquet")
+    with quietly():
+        table = KINDS[kind](features.select(features.column_names[::-1]))
+    for ranker in (fitted, SafeRanker.load(tmp_path / "model")):
+        np.testing.assert_array_equal(ranker.predict(table), expected)
+        np.testing.assert_array_equal(ranker.predict(tmp_path / "candidates.parquet"), expected)
+        np.testing.assert_array_equal(ranker.rank(table).rank, ranker.rank(data).rank)
+
+
+def test_a_log_in_memory_is_known_again(tables: tuple[pa.Table, pa.Table]) -> None:
+    """By what it holds: the same one is the same look in a ledger, and cannot be an earlier log of itself."""
+    frame = tables[0].to_pandas()
+    first, again, other = (load_log(log, columns=NAMED).manifest for log in (frame, frame.copy(), frame[:3000]))
+    assert (first["source"], first["files"]) == (again["source"], again["files"])
+    assert other["source"] != first["source"]
+    assert other["files"][0]["sha256"] != first["files"][0]["sha256"]
+
+
+def test_lists_in_a_table_need_ids_of_impressions() -> None:
+    """Rows of a table have no number that outlives a filter, and a part goes by the id."""
+    nested = pd.DataFrame({"query_id": ["q"] * 4, "document_ids": [["a", "b"]] * 4, "clicks": [[0, 1]] * 4})
+    with pytest.raises(DataError) as error:
+        load_log(nested)
+    assert error.value.column == "impression_id"
+    log = load_log(nested.assign(impression_id=range(4)))
+    assert sum(log.shown_counts["clicked"].to_pylist()) == 4
+
+
+def test_scores_made_elsewhere_as_a_table(tables: tuple[pa.Table, pa.Table]) -> None:
+    log, features = tables
+    scores = {"query_id": features["text"], "document_id": features["sku"], "score": features["b"]}
+    rankers = [scores, pa.table(scores), pa.table(scores).to_pandas(), pl.from_arrow(pa.table(scores))]
+    found = [certify(one, log, columns=NAMED, trained_without_held_out=True, cutoff=3) for one in rankers]
+    assert len({(one.verdict, one.improvement, one.lower) for one in found}) == 1
+
+
+def test_what_is_wrong_with_a_table(tables: tuple[pa.Table, pa.Table]) -> None:
+    log, features = (table.to_pandas() for table in tables)
+    with pytest.raises(DataError) as error:
+        load_log(log)
+    assert str(error.value.file).startswith("table ")
+    texts = log.assign(clicked=["no"] * len(log))
+    with pytest.raises(DataError) as error:
+        load_log(texts, columns=NAMED)
+    assert (error.value.row, error.value.column) == (0, "clicked")
+    with pytest.raises(DataError):
+        load_log(log[:0], columns=NAMED)
+    with pytest.raises(DataError) as error:
+        load_features(features, id_columns=NAMED)
+    assert (error.value.row, error.value.column) == (0, "a")
+    with pytest.raises(DataError):
+        load_features(pd.DataFrame({"query_id": [1, 1], "document_id": [1, 2], "a": [1, "x"]}))
+    twice = [*(("query_id", ["q"]), ("document_id", ["d"])), *[("a", [1.0])] * 2]
+    for wrong in (
+        pd.DataFrame([["q", "d", 1.0, 1.0]], columns=[name for name, _ in twice]),
+        pa.table([values for _, values in twice], names=[name for name, _ in twice]),
+    ):
+        with pytest.raises(DataError):
+            load_features(wrong)
