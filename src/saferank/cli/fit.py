@@ -262,7 +262,7 @@ def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, uni
     advice = "\nThat is little: log more before you ask for a verdict." if chance < UNLIKELY else ""
     known = "" if unit is None else f" if every {unit} searched once"
     words = (
-        f"Foreseen, by clicks that did not teach it: {improvement:+.1%} clicks.\n"
+        f"Foreseen, by the clicks that it learned from: {improvement:+.1%} clicks.\n"
         f"Chance that certify can prove it{known}: {chance:.0%}.{advice}"
     )
     return f"{foreseen['name']}.\n{words}"
