@@ -11,6 +11,8 @@ import pytest
 from tests.cli.running import run_here
 
 ROOT = Path(__file__).parents[1]
+MORE_DATA = 4
+"""Exit code of `certify`; with few queries, a verdict may be that."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -61,7 +63,8 @@ def test_page_runs_from_top_to_bottom_in_one_folder(
             exec(compile(python, f"{page.name}, {where}", "exec"), {"__name__": "__main__"})
             continue
         ran = run_here(words, monkeypatch, capsys)
-        assert ran.exit_code == 0, f"{page.name}, {where}\n{ran.err}"
+        undecided = words[0] == "certify" and page.name != "tutorial.md" and ran.exit_code == MORE_DATA
+        assert ran.exit_code == 0 or undecided, f"{page.name}, {where}\n{ran.err}"
 
 
 def test_every_page_that_is_linked_is_there() -> None:
