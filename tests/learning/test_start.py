@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from saferank.engine.objectives.imitation import imitation
 from saferank.engine.plackett_luce import exposure
@@ -40,6 +41,10 @@ def shown_by(scorer: torch.nn.Module, data: RankingData) -> Any:
     return exposure(score(scorer, data.features), data.offsets, EXAMINATION).astype(np.float64)
 
 
+def scaled(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    return features / np.maximum(np.abs(features).max(axis=0), 1)
+
+
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("kind", ["gbdt", "mlp", "linear"])
 def test_it_shows_documents_as_the_logging_policy_does(kind: str, known: bool, train: Part, validation: Part) -> None:
@@ -55,6 +60,19 @@ def test_it_shows_documents_as_the_logging_policy_does(kind: str, known: bool, t
         likelihood = imitation(many, EXAMINATION)
         values = [likelihood.value(likelihood.sums(rho)) for rho in (flat, found, truth)]
         assert values[1] - values[0] > 0.8 * (values[2] - values[0]) > 0
+
+
+@pytest.mark.parametrize("kind", ["gbdt", "mlp", "linear"])
+def test_features_that_nobody_scaled_are_no_harder(kind: str, train: Part) -> None:
+    large = np.array([1e5, 1, 1e3, 1], np.float32)
+    parts = [
+        replace(part, data=replace(part.data, features=part.data.features * large))
+        for part in logged(train, known=True)
+    ]
+    truth = known_logging_exposure(train.logging_scores, train.data.offsets, EXAMINATION)
+    flat = shown_by(Trees(4), train.data)
+    found = shown_by(logging_model(kind, *parts, seed=3), parts[0].data)
+    assert np.abs(found - truth).mean() < 0.25 * np.abs(flat - truth).mean()
 
 
 def test_trees_take_what_a_linear_model_cannot(train: Part) -> None:
@@ -89,7 +107,7 @@ def test_few_queries_are_chosen_from_many_and_only_those_that_were_issued(
     logging_model("linear", few[0], few[1])
     rows = train.data.features[: train.data.offsets[5]]
     for data in seen:
-        np.testing.assert_array_equal(data.features, rows)
+        np.testing.assert_array_equal(data.features, scaled(rows))
 
 
 def test_all_queries_are_used_where_they_are_not_too_many(train: Part, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,4 +116,4 @@ def test_all_queries_are_used_where_they_are_not_too_many(train: Part, monkeypat
     monkeypatch.setattr(start, "fit", lambda _scorer, data, *_, **__: seen.append(data))
     logging_model("linear", *parts)
     (data,) = seen
-    np.testing.assert_array_equal(data.features, train.data.features)
+    np.testing.assert_array_equal(data.features, scaled(train.data.features))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from saferank.engine.objectives.imitation import Imitation, imitation
+from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.boosting import boost
 from saferank.learning.methods import LoggedPart
 from saferank.learning.settings import TrainingSettings
@@ -33,12 +36,30 @@ def logging_model(kind: str, train: LoggedPart, validation: LoggedPart, *, seed:
     features = data.features.shape[1]
     simple = make_scorer("linear" if kind == "gbdt" else kind, features, seed=seed)
     settings = MLP if kind == "mlp" else LINEAR
-    fit(simple, data, objective, validation=judge, settings=settings)
+    _fit_scaled(simple, (data, objective), judge, settings)
     if kind != "gbdt":
         return simple
     trees = Trees.on(simple, features)
     boost(trees, data, objective, validation=judge, most_trees=MOST_TREES, seed=seed)
     return trees
+
+
+def _fit_scaled(
+    scorer: torch.nn.Module,
+    train: tuple[RankingData, Imitation],
+    validation: tuple[RankingData, Imitation],
+    settings: TrainingSettings,
+) -> None:
+    """Fit the scorer to features divided by their largest value, if that is above 1, and give it their scale after.
+
+    Features that nobody has scaled, in thousands, would make the first scores so large that no step leads back.
+    """
+    scale = np.maximum(np.abs(train[0].features).max(axis=0, initial=1.0), 1.0)
+    data, judged = (replace(part, features=part.features / scale) for part, _ in (train, validation))
+    fit(scorer, data, train[1], validation=(judged, validation[1]), settings=settings)
+    first = next(layer for layer in scorer.modules() if isinstance(layer, torch.nn.Linear))
+    with torch.no_grad():
+        first.weight.div_(torch.from_numpy(scale))
 
 
 def _objective(part: LoggedPart) -> Imitation:
