@@ -73,10 +73,13 @@ class Evidence:
         m is the mean relevance of what was examined; R-hat is taken less its mean, and the others less their mean over
         the query. What the current ranker shows often is more relevant, also where no feature tells why: the start is
         only a model of it, rho_0 is what it did. Slopes are fitted to clicks that R-hat has not seen, and shrunk by
-        their standard errors, 1 - 1 / z^2; a and b are not below 0.
+        their standard errors, 1 - 1 / z^2, each for what its column adds to those before it (`orthogonal`): the last
+        three say nearly the same, so their slopes may be large and cancel out, and shrunk one by one they would not.
+        Those of R-hat, and of what the start adds, are not below 0.
         """
         sample, offsets, rho_0 = self.samples[0], self.samples[0].data.offsets, self.logging_exposure
         columns = np.stack([self.held_out[0], self.starts[0], _log_exposure(rho_0, sample), rho_0])
+        columns = orthogonal(columns, sample)
         slopes, errors = within_query_slopes([sample], [columns])
         kept = _shrunk(slopes, errors)
         kept[:2] = np.maximum(kept[:2], 0.0)
@@ -197,6 +200,16 @@ def within_query_slopes(samples: Sequence[Sample], columns: Sequence[Floats]) ->
         scores = query_sums((weight * (y - slopes @ x) * x).T, offsets)
         meat += scores.T @ scores
     return slopes, np.sqrt(np.maximum(np.diag(inverse @ meat @ inverse), 0.0))
+
+
+def orthogonal(columns: Floats, sample: Sample) -> Floats:
+    """Return each column less what those before it explain within queries, by the weights of the sample's clicks."""
+    weight, offsets = _weight(sample), sample.data.offsets
+    within = np.stack([within_queries(column, weight, offsets) for column in columns])
+    normal = (weight * within) @ within.T
+    jitter = np.finfo(np.float64).eps * max(float(normal.trace()), np.finfo(np.float64).tiny)
+    root = np.linalg.cholesky(normal + jitter * np.eye(len(columns)))
+    return np.asarray(np.linalg.solve(root / np.diag(root), columns))
 
 
 def within_queries(values: Floats, weight: Floats, offsets: NDArray[np.int64]) -> Floats:
