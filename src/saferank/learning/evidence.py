@@ -75,14 +75,14 @@ class Evidence:
         only a model of it, rho_0 is what it did. Slopes are fitted to clicks that R-hat has not seen, and shrunk by
         their standard errors, 1 - 1 / z^2, each for what its column adds to those before it (`orthogonal`): the last
         three say nearly the same, so their slopes may be large and cancel out, and shrunk one by one they would not.
-        Those of R-hat, and of what the start adds, are not below 0.
+        Those of R-hat, and of what start and log rho_0 add, are not below 0.
         """
         sample, offsets, rho_0 = self.samples[0], self.samples[0].data.offsets, self.logging_exposure
         columns = np.stack([self.held_out[0], self.starts[0], _log_exposure(rho_0, sample), rho_0])
         columns = orthogonal(columns, sample)
         slopes, errors = within_query_slopes([sample], [columns])
         kept = _shrunk(slopes, errors)
-        kept[:2] = np.maximum(kept[:2], 0.0)
+        kept[:3] = np.maximum(kept[:3], 0.0)
         log, times = self.history[0].log, examined(self.history[0].log, sample.examination)
         mean = log.clicks.sum() / max(times.sum(), 1.0)
         predicted: Floats = mean + kept[0] * (columns[0] - _mean(columns[0], _weight(sample)))
