@@ -239,3 +239,25 @@ def test_no_model_there(call: Call) -> None:
     done = call("nothing")
     assert done.exit_code == 1
     assert "nothing" in done.err
+
+
+def test_settings_that_commands_share_do_not_get_in_the_way(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model has the split of its fit, a candidate has no features; so both leave what is common out."""
+    monkeypatch.chdir(tmp_path)
+    paths = "\n".join(f'{name} = "{folder / file}"' for name, file in (("log", "log.parquet"), ("model", "better")))
+    (tmp_path / "saferank.toml").write_text(
+        f'[common]\n{paths}\nfeatures = "{folder / "features.parquet"}"\nlogging-scores = "logging_score"\n'
+        'split = "60/20/20"\ncutoff = 3\n[certify]\nserve-as = "sampled"\nledger = "looks.json"\n'
+    )
+    assert run_here(["certify"], monkeypatch, capsys).exit_code == 0
+    assert "candidate" not in written(tmp_path)["inputs"]["model"]
+    scores = ["--candidate", str(folder / "scores.parquet"), "--trained-without-held-out"]
+    for log in ([], [str(folder / "log.parquet")]):
+        ran = run_here(["certify", *scores, *log, "--serve-as", "deterministic"], monkeypatch, capsys)
+        assert ran.exit_code in (0, 3, 4), ran.err
+        assert "candidate" in written(tmp_path)["inputs"]["model"]
+    ran = run_here(["certify", *scores, "--features", "features.parquet"], monkeypatch, capsys)
+    assert (ran.exit_code, ran.out) == (2, "")
+    assert run_here(["certify", "--split", "60/20/20"], monkeypatch, capsys).exit_code == 2

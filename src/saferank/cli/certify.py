@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saferank.cli import log_options as options
+from saferank.cli.config import on_command_line, unless_common
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
@@ -28,6 +29,7 @@ GROWTH = 1.25
 
 
 def certify(
+    context: typer.Context,
     model: Annotated[
         str | None,
         typer.Argument(
@@ -150,16 +152,20 @@ def certify(
     from saferank.verdict.inputs import load_inputs
     from saferank.verdict.ledger import ledger_path
 
-    if candidate is not None:
-        if log is not None or features is not None or logging_scores is not None or live is not None:
+    if candidate is None:
+        split, split_by, cutoff = unless_common(context, split=split, split_by=split_by, cutoff=cutoff)
+        if split is not None or cutoff is not None or split_by is not None:
+            raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
+        if trained_until is not None or trained_without_held_out:
+            raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
+    else:
+        of_model = {"features": features, "logging_scores": logging_scores, "live": live}
+        features, logging_scores, live = given = unless_common(context, **of_model)
+        if on_command_line(context, "log") or any(value is not None for value in given):
             raise UsageError(
                 "--candidate needs LOG and nothing else: leave MODEL, --features, --logging-scores and --live out."
             )
-        model, log = None, model
-    elif split is not None or cutoff is not None or split_by is not None:
-        raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
-    elif trained_until is not None or trained_without_held_out:
-        raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
+        model, log = None, model if on_command_line(context, "model") else log
     if log is None or (candidate is None and (model is None or features is None)):
         raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
     read = [candidate, features, log]

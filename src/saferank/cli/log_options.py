@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from saferank.cli.config import with_columns
 from saferank.engine.errors import UsageError
 from saferank.files.atomic_write import check_not_read, check_parents
 
@@ -66,6 +67,7 @@ SplitBy = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
+        callback=with_columns,
         metavar="OURS=THEIRS",
         help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Ids are found so in F too. Repeatable.",
     ),

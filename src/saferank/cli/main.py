@@ -1,6 +1,7 @@
 """The command line: one file per command, which imports what it needs when it runs, so that help is quick."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from saferank import __version__
 from saferank.cli.aggregate import aggregate
 from saferank.cli.certify import certify
 from saferank.cli.closed_pipe import tolerate_closed_pipes
+from saferank.cli.config import VARIABLE, use_config
 from saferank.cli.data import data
 from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
@@ -47,7 +49,14 @@ def _print_version(wanted: bool) -> None:
     " See [bold]saferank COMMAND --help[/bold]."
 )
 def saferank(
-    version: Annotated[
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", envvar=VARIABLE, help="Settings of all commands.", show_default="saferank.toml, if here"
+        ),
+    ] = None,
+    version: Annotated[  # noqa: ARG001 (its callback acts on it)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop."),
     ] = False,
@@ -75,7 +84,20 @@ def saferank(
     [cyan]saferank aggregate[/cyan] counts a large log once for all of these, and
     [cyan]saferank plan[/cyan] says how to make the next log decisive. Any other ranker can be
     certified too: [cyan]saferank split[/cyan] writes what it may be trained on.
+
+    [bold]Settings, stated once[/bold]: saferank.toml, in the folder you work in
+
+    \\[columns]
+    click = "clicked"            # as --column click=clicked
+    \\[common]                     # for every command with such an option
+    log = "log.parquet"
+    features = "features.parquet"
+    model = "model"
+    unit = "user_id"
+    \\[fit]                        # for one command; the command line wins
+    out = "model"
     """
+    use_config(context, config)
 
 
 for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certify, report, rank, reproduce):

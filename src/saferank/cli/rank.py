@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
+from saferank.cli.config import with_columns
 from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, check_seed, parse_columns, parse_names
 from saferank.cli.screen import tell
 
@@ -45,7 +46,9 @@ def rank(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="OURS=THEIRS", help="An id with another name, as for fit: [cyan]document_id=sku[/cyan]. Repeatable."
+            callback=with_columns,
+            metavar="OURS=THEIRS",
+            help="An id with another name, as for fit: [cyan]document_id=sku[/cyan]. Repeatable.",
         ),
     ] = None,
     query: Annotated[str, typer.Option("--query-column", help="Column with the id of the query.")] = "query_id",
