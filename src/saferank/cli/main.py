@@ -23,15 +23,14 @@ from saferank.cli.reproduce import reproduce
 from saferank.cli.screen import tell
 from saferank.cli.simulate import simulate
 from saferank.cli.split import split
+from saferank.cli.termination import INTERRUPTED, TERMINATED, end_by_signals
 from saferank.engine.errors import SaferankError
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+WORDS = {INTERRUPTED: "Interrupted.", TERMINATED: "Terminated."}
 
 app = typer.Typer(
     name="saferank",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -45,8 +44,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit codes: 0 done (certify: DEPLOY), 1 unusable data, 2 wrong usage, 3 KEEP, 4 MORE DATA, 130 interrupted."
-    " See [bold]saferank COMMAND --help[/bold]."
+    epilog="Exit codes: 0 done (certify: DEPLOY), 1 unusable data, 2 wrong usage, 3 KEEP, 4 MORE DATA, 130 interrupted,"
+    " 143 terminated. See [bold]saferank COMMAND --help[/bold]."
 )
 def saferank(
     context: typer.Context,
@@ -111,7 +110,8 @@ def run() -> None:
     """
     with tolerate_closed_pipes():
         try:
-            app()
+            with end_by_signals():
+                app()
         except SaferankError as error:
             tell(str(error), Console(stderr=True), headline="Error:", style="bold red")
             sys.exit(error.exit_code)
@@ -120,6 +120,6 @@ def run() -> None:
             tell(message, Console(stderr=True), headline="Error:", style="bold red")
             sys.exit(1)
         except SystemExit as end:  # Typer turns Ctrl-C into this, without a message
-            if end.code == INTERRUPTED:
-                tell("", Console(stderr=True), headline="Interrupted.", style="bold red")
+            if end.code in WORDS:
+                tell("", Console(stderr=True), headline=WORDS[end.code], style="bold red")
             raise
