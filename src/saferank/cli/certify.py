@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +19,14 @@ from saferank.cli.config import on_command_line, unless_common
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
+from saferank.files.growing_files import wait_until_still
 
 if TYPE_CHECKING:
     from saferank.verdict.certificate import Certificate, SegmentRow
     from saferank.verdict.inputs import VerdictInputs
 
 COLOURS = {"DEPLOY": "bold green", "KEEP": "bold red", "MORE DATA": "bold yellow"}
+LOGGER = logging.getLogger(__name__)
 GROWTH = 1.25
 """With --watch, the held-out part must grow by this factor before the next look, because each look costs delta."""
 
@@ -125,7 +128,13 @@ def certify(
         Path | None, typer.Option(metavar="FILE", help="Record of all looks at LOG.", show_default="LOG.ledger.json")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again as the log grows, until it is decided.")] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Look again as the log grows, until it is decided; LOG is read when no file of it is growing.",
+        ),
+    ] = False,
     every: Annotated[float, typer.Option(min=0.0, metavar="X", help="Seconds between looks, with --watch.")] = 60.0,
     looks: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Most looks, with --watch.", show_default="until decided")
@@ -184,6 +193,9 @@ def certify(
     ranker = str(candidate) if model is None else Policy.load(model)
 
     def load() -> VerdictInputs:
+        if watch:
+            with status.status(f"Waiting until {log} is complete"):
+                wait_until_still(log)
         with status.status("Reading") as now:
             return load_inputs(
                 ranker, log, features, serve_as=serve_as, logging_scores=logging_scores, live=live,
@@ -195,8 +207,10 @@ def certify(
             )  # fmt: skip
 
     def judge(inputs: VerdictInputs) -> Certificate:
+        LOGGER.info("Certifying on the held-out clicks")
         with status.status("Weighting the held-out clicks"):
             certificate = take_look(inputs, settings, book)
+        LOGGER.info("Verdict: %s", certificate.verdict.value)
         certificate.write(out)
         return certificate
 

@@ -1,11 +1,14 @@
 """The command line: one file per command, which imports what it needs when it runs, so that help is quick."""
 
 import sys
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from saferank import __version__
 from saferank.cli.aggregate import aggregate
@@ -24,12 +27,32 @@ from saferank.cli.screen import tell
 from saferank.cli.simulate import simulate
 from saferank.cli.split import split
 from saferank.cli.termination import INTERRUPTED, TERMINATED, end_by_signals
+from saferank.cli.verbose import hide_steps, show_steps
 from saferank.engine.errors import SaferankError
 
 WORDS = {INTERRUPTED: "Interrupted.", TERMINATED: "Terminated."}
 
+
+class _Group(TyperGroup):
+    """The options of all commands, before or after the command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first: list[str] = []
+        rest: list[str] = []
+        words = iter(args)
+        for word in words:
+            if word == "--":
+                rest += [word, *words]
+            elif word == "--config":
+                first += [word, *islice(words, 1)]
+            else:
+                (first if word in ("-v", "--verbose") or word.startswith("--config=") else rest).append(word)
+        return super().parse_args(ctx, first + rest)
+
+
 app = typer.Typer(
     name="saferank",
+    cls=_Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -55,6 +78,7 @@ def saferank(
             metavar="FILE", envvar=VARIABLE, help="Settings of all commands.", show_default="saferank.toml, if here"
         ),
     ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each step and its time.")] = False,
     version: Annotated[  # noqa: ARG001 (its callback acts on it)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop."),
@@ -96,6 +120,8 @@ def saferank(
     \\[fit]                        # for one command; the command line wins
     out = "model"
     """
+    if verbose:
+        context.call_on_close(partial(hide_steps, show_steps()))
     use_config(context, config)
 
 
