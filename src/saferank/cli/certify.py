@@ -16,6 +16,7 @@ from rich.text import Text
 
 from saferank.cli import log_options as options
 from saferank.cli.config import on_command_line, unless_common
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
@@ -127,7 +128,7 @@ def certify(
     ledger: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Record of all looks at LOG.", show_default="LOG.ledger.json")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
+    as_json: AsJson = False,
     watch: Annotated[
         bool,
         typer.Option(
@@ -214,9 +215,9 @@ def certify(
         certificate.write(out)
         return certificate
 
-    certificate = _watch(load, judge, console, every, looks) if watch else judge(load())
+    certificate = _watch(load, judge, status if as_json else console, every, looks) if watch else judge(load())
     if as_json:
-        print(json.dumps(json.loads(out.read_text()), indent=2))
+        print_json(json.loads(out.read_text()))
     else:
         _show(certificate, console, out, book)
     raise typer.Exit(certificate.verdict.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from saferank.cli import log_options as options
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, read_log
 from saferank.cli.screen import number_table, tell
 
@@ -40,6 +42,7 @@ def doctor(
         bool, typer.Option("--rankings/--no-rankings", help="Count complete rankings too, which takes longer.")
     ] = True,
     out: options.Page = Path("doctor.html"),
+    as_json: AsJson = False,
 ) -> None:
     """Check whether a click log is fit to learn from, and what to log differently.
 
@@ -73,6 +76,10 @@ def doctor(
         health = diagnose(aggregated, data, given)
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
+    if as_json:
+        numbers = {field.name: getattr(health, field.name) for field in fields(health)}
+        print_json({"out": out, "level": health.level, **numbers, "click_through": health.click_rate})
+        return
     Console().print(Group(*screen(health)))
     tell(f"All numbers, with charts: {out}")
 

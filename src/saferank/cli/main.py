@@ -19,7 +19,7 @@ from saferank.cli.data import data
 from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
 from saferank.cli.fit import fit
-from saferank.cli.plan import plan
+from saferank.cli.plan import PlanCommand, plan
 from saferank.cli.rank import rank
 from saferank.cli.report import report
 from saferank.cli.reproduce import reproduce
@@ -126,7 +126,7 @@ def saferank(
 
 
 for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certify, report, rank, reproduce):
-    app.command()(command)
+    app.command(cls=PlanCommand if command is plan else None)(command)
 
 
 def run() -> None:

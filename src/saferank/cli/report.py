@@ -11,6 +11,7 @@ from rich.console import Console
 
 from saferank.cli import log_options as options
 from saferank.cli.config import unless_common
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns
 from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
@@ -55,6 +56,7 @@ def report(
     layout: options.Layout = "auto",
     on_bad_rows: options.OnBadRows = "error",
     out: options.Page = Path("report.html"),
+    as_json: AsJson = False,
 ) -> None:
     """Write one page to share: the verdict, what it means, what changes.
 
@@ -110,7 +112,10 @@ def report(
     else:
         raise DataError("was written neither by `saferank fit` nor by `saferank reproduce`.", file=source)
     write_page(text, out)
-    tell(f" {out}", headline=kind)
+    if as_json:
+        print_json({"out": out, "kind": kind})
+    else:
+        tell(f" {out}", headline=kind)
 
 
 def _places(model: Path) -> list[Path]:
