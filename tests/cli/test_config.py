@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from saferank.cli.config import (
     KINDS,
@@ -192,3 +193,19 @@ def test_what_commands_share_is_left_out_where_it_does_not_apply() -> None:
     config = Config(common={"certify": frozenset({"split", "cutoff"})})
     context: Any = Context(config, ("cutoff",))
     assert unless_common(context, split="a", cutoff=3, split_by="time") == [None, 3, "time"]
+
+
+@pytest.mark.parametrize("where", ["README.md", "help"])
+def test_the_example_is_one(where: str, write: Write) -> None:
+    """What the README and --help show is understood, and names the same things."""
+    if where == "help":
+        shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output.split("in the folder you work in")[1]
+        text = "\n".join(line.strip() for line in shown.split("╭")[0].splitlines())
+    else:
+        readme = (Path(__file__).parents[2] / "README.md").read_text()
+        text = readme.split("```toml\n")[1].split("```")[0]
+    assert len(text.strip().splitlines()) <= 10
+    config = read_config(write(text), COMMANDS)
+    assert config.columns == {"click": "clicked"}
+    assert {"log", "features", "out"} <= set(config.values["fit"])
+    assert {"log", "features", "model"} <= set(config.values["certify"])

@@ -70,7 +70,12 @@ ON_SCREEN: dict[str, Numbers] = {
     ),
     "simulate": lambda made: [f"{made[name]:,}" for name in ("interactions", "queries_issued", "shown", "clicks")],
     "aggregate": lambda made: [f"{made['parts'][part]['clicks']:,}" for part in ("train", "validation", "certify")],
-    "doctor": lambda made: [f"{made['traffic']['clicks']:,}", *(f"{share:.2%}" for share in made["click_through"])],
+    "doctor": lambda made: [
+        f"{made['traffic']['clicks']:,}",
+        *(f"{share:.2%}" for share in made["click_through"]),
+        f"effective clicks {made['summary']['effective_clicks']:,.0f}",
+        f"never shown {made['summary']['never_shown']:.0%}",
+    ],
     "plan": lambda made: [f"{made['interactions']:,}", f"{made['click_rate']:.3f}"],
     "fit": lambda made: (
         [f"{row[name]:.4f}" for row in made["comparison"] for name in ("estimate", "lower_bound")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group
@@ -77,11 +77,30 @@ def doctor(
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
     if as_json:
-        numbers = {field.name: getattr(health, field.name) for field in fields(health)}
-        print_json({"out": out, "level": health.level, **numbers, "click_through": health.click_rate})
+        print_json({"out": out, **_result(health)})
         return
     Console().print(Group(*screen(health)))
     tell(f"All numbers, with charts: {out}")
+
+
+def _result(health: Health) -> dict[str, Any]:
+    """Return all numbers of the screen, and what they were made from, as values."""
+    hours = health.hours
+    return {
+        "level": health.level,
+        "summary": {
+            "queries_seen_once": health.traffic.queries_seen_once,
+            "demand_changes": health.demand.significant if health.periods else None,
+            "ranker_changes": health.ranker.significant if health.periods else None,
+            "demand_changes_by_hour": None if hours is None else hours.demand.significant,
+            "ranker_changes_by_hour": None if hours is None else hours.ranker.significant,
+            "effective_clicks": None if health.effective is None else health.effective.by_clicks,
+            "never_shown": None if health.coverage is None else health.coverage.never_shown_share,
+            "no_verdict": bool(health.blocking),
+        },
+        **{field.name: getattr(health, field.name) for field in fields(health)},
+        "click_through": health.click_rate,
+    }
 
 
 def screen(health: Health) -> Iterator[RenderableType]:
