@@ -97,9 +97,9 @@ def plan(
     check_output_file(out, [log, features])
     printed = json_out == PRINTED
     if json_out is not None and not printed:
+        check_output_file(json_out, [log, features], option="--json")
         if file_kind(json_out) not in (None, "json"):
             raise UsageError(f"--json {json_out} is a table by its name; name a .json file, or write --json last.")
-        check_output_file(json_out, [log, features], option="--json")
 
     from saferank.plan.make_plan import make_plan
     from saferank.plan.plan import recommendation
