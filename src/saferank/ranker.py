@@ -1,5 +1,6 @@
 """The Python interface: a log and features in, a policy and its verdict out."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,7 @@ from saferank.verdict.checks import MOST_WITHOUT_FEATURES
 from saferank.verdict.inputs import live_policy
 
 DEFAULTS = FitSettings()
+LOGGER = logging.getLogger(__name__)
 
 
 class SafeRanker:
@@ -251,6 +253,7 @@ class SafeRanker:
             origin["unnamed_impressions"] = True
         cutoff = aggregated.cutoff
         scores = self.logging_scores if policy is None else policy.scores(data, ignore=data.feature_names or ())
+        LOGGER.info("Learning by %s from %s", self.settings.method, aggregated.source)
         fitted = fit_policy(
             aggregated,
             data,
@@ -265,6 +268,7 @@ class SafeRanker:
             origin=origin,
             progress=progress,
         )
+        LOGGER.info("Learned")
         learned = fitted.policy
         if policy is None:
             values = {column: tuple(found) for column, found in data.categories.items()}
@@ -375,7 +379,8 @@ class SafeRanker:
                 unless it is named.
             settings: fields of `CertifySettings`: `delta`, `tolerance`, `bound`, `trust_examination`, ...
         """
-        return certify(
+        LOGGER.info("Certifying")
+        certificate = certify(
             self.policy,
             log,
             CertifySettings(**settings),
@@ -386,6 +391,8 @@ class SafeRanker:
             ledger=ledger,
             columns=columns,
         )
+        LOGGER.info("Verdict: %s", certificate.verdict.value)
+        return certificate
 
     def save(self, folder: str | Path) -> None:
         """Write the policy as a folder, atomically."""

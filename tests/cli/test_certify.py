@@ -153,7 +153,7 @@ def test_watch_stops_when_it_is_decided_or_after_the_last_look(
 def test_watch_looks_again_only_when_the_log_has_grown(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows come between looks: 30%, 33% (not enough to look again), 60%, 100% of the log."""
+    """Rows come between looks, 7 seconds each: 30%, 33% (not enough to look again), 60%, 100% of the log."""
     monkeypatch.chdir(tmp_path)
     table = pq.read_table(folder / "log.parquet")
     shares = iter([0.33, 0.6, 1.0])
@@ -162,16 +162,30 @@ def test_watch_looks_again_only_when_the_log_has_grown(
         pq.write_table(table.slice(0, 3 * int(40_000 * share)), "log.parquet")
 
     write(0.3)
-    monkeypatch.setattr("time.sleep", lambda _: write(next(shares)))
+    monkeypatch.setattr("time.sleep", lambda seconds: write(next(shares)) if seconds == 7 else None)
     arguments = [str(folder / "like"), "log.parquet", "--features", str(folder / "features.parquet"), *KNOWN]
     done = run_here(
-        ["certify", *arguments, "--delta", "1e-6", "--watch", "--every", "0", "--looks", "3"], monkeypatch, capsys
+        ["certify", *arguments, "--delta", "1e-6", "--watch", "--every", "7", "--looks", "3"], monkeypatch, capsys
     )
     assert done.exit_code == 4, done.err
     looks = written(tmp_path)["inputs"]["looks"]
     sizes = [look["interactions"] for look in looks]
     assert sizes == pytest.approx([0.3 * 8_000, 0.6 * 8_000, 8_000], rel=0.05)
     assert [look["spent"] for look in looks] == pytest.approx([1e-6 / 2, 1e-6 / 6, 1e-6 / 12])
+
+
+def test_watch_waits_out_a_half_copied_file(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log, copied = (folder / "log.parquet").read_bytes(), Path("log.parquet")
+    copied.write_bytes(log[:1000])  # which cannot be read
+    sizes = iter([len(log) // 2, len(log), len(log)])
+    monkeypatch.setattr("time.sleep", lambda _: copied.write_bytes(log[: next(sizes)]))
+    arguments = [str(folder / "better"), "log.parquet", "--features", str(folder / "features.parquet"), *KNOWN]
+    done = run_here(["certify", *arguments, "--watch"], monkeypatch, capsys)
+    assert done.exit_code == 0, done.err
+    assert list(sizes) == []
 
 
 @pytest.mark.parametrize(
@@ -239,3 +253,25 @@ def test_no_model_there(call: Call) -> None:
     done = call("nothing")
     assert done.exit_code == 1
     assert "nothing" in done.err
+
+
+def test_settings_that_commands_share_do_not_get_in_the_way(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model has the split of its fit, a candidate has no features; so both leave what is common out."""
+    monkeypatch.chdir(tmp_path)
+    paths = "\n".join(f'{name} = "{folder / file}"' for name, file in (("log", "log.parquet"), ("model", "better")))
+    (tmp_path / "saferank.toml").write_text(
+        f'[common]\n{paths}\nfeatures = "{folder / "features.parquet"}"\nlogging-scores = "logging_score"\n'
+        'split = "60/20/20"\ncutoff = 3\n[certify]\nserve-as = "sampled"\nledger = "looks.json"\n'
+    )
+    assert run_here(["certify"], monkeypatch, capsys).exit_code == 0
+    assert "candidate" not in written(tmp_path)["inputs"]["model"]
+    scores = ["--candidate", str(folder / "scores.parquet"), "--trained-without-held-out"]
+    for log in ([], [str(folder / "log.parquet")]):
+        ran = run_here(["certify", *scores, *log, "--serve-as", "deterministic"], monkeypatch, capsys)
+        assert ran.exit_code in (0, 3, 4), ran.err
+        assert "candidate" in written(tmp_path)["inputs"]["model"]
+    ran = run_here(["certify", *scores, "--features", "features.parquet"], monkeypatch, capsys)
+    assert (ran.exit_code, ran.out) == (2, "")
+    assert run_here(["certify", "--split", "60/20/20"], monkeypatch, capsys).exit_code == 2

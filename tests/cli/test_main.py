@@ -120,3 +120,38 @@ def test_wrong_call(arguments: list[str], text: str, saferank: Call) -> None:
     assert ran.exit_code == 2
     assert text in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_terminated(saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def terminate(_: str) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(dataset, "load_dataset", terminate)
+    ran = saferank("data", "anything")
+    assert (ran.exit_code, ran.err) == (143, "Terminated.\n")
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize(("sent", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_query_that_is_interrupted_raises_an_error_of_its_own(
+    sent: signal.Signals, exit_code: int, saferank: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def query(_: str) -> None:
+        try:
+            signal.raise_signal(sent)
+        except BaseException as error:  # as a database does
+            raise RuntimeError("Query interrupted") from error
+
+    monkeypatch.setattr(dataset, "load_dataset", query)
+    assert saferank("data", "anything").exit_code == exit_code
+
+
+def test_as_a_module() -> None:
+    assert run_python("-m", "saferank", "--version") == (0, f"saferank {__version__}\n", "")
+
+
+def test_shell_completion(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"_SAFERANK_COMPLETE": "complete_bash", "COMP_WORDS": "saferank re", "COMP_CWORD": "1"}.items():
+        monkeypatch.setenv(name, value)
+    ran = run_python("-c", "import sys; sys.argv = ['saferank']; from saferank.cli.main import run; run()")
+    assert (ran.exit_code, ran.out.split()) == (0, ["report", "reproduce"])

@@ -31,6 +31,11 @@ def test_a_small_reproduction_writes_table_figures_and_findings(saferank: Call, 
         10,
     )
     assert pq.read_table(tmp_path / "results.parquet")["gain"].unique().to_pylist() == ["linear"]
+    again = saferank("reproduce", "synthetic:small", *options, "--out", tmp_path, "--json")  # nothing is left to do
+    made = json.loads(again.out)
+    assert {(cell["method"], cell["interactions"]) for cell in made["table"]} >= {("exposure-crm", 100)}
+    assert all(f"{cell['summary']['mean']:.3f}" in ran.out for cell in made["table"])
+    assert made["findings"][0]["letter"] == "a"
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 
@@ -57,3 +58,18 @@ def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
         interrupted(unfinished / "half")
     assert [file.name for file in folder.iterdir()] == ["two"]
     assert [file.name for file in folder.parent.iterdir()] == ["stats"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder in which nobody can make a file")
+def test_a_folder_that_takes_no_files() -> None:
+    """Not one without permissions, which root may write to all the same."""
+    for path in (Path("/proc/self/a"), Path("/proc/self/new/b")):
+        with pytest.raises(UsageError, match=re.escape(f"{path}: cannot be written, because /proc/self takes no new")):
+            check_parents(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(UsageError):
+        check_parents(tmp_path / "a")

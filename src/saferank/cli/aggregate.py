@@ -10,6 +10,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from saferank.cli import log_options as options
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import read_log, requested_split
 from saferank.cli.screen import number_table
 from saferank.engine.errors import UsageError
@@ -36,6 +37,7 @@ def aggregate(
         bool, typer.Option("--rankings", help="Count complete rankings too, for action-based methods.")
     ] = False,
     on_bad_rows: options.OnBadRows = "error",
+    as_json: AsJson = False,
 ) -> None:
     """Count a click log once, so that every later step is quick.
 
@@ -70,7 +72,10 @@ def aggregate(
         )  # fmt: skip
         status.update(f"Writing {out}")
         aggregated.write(out)
-    Console().print(_summary(aggregated.manifest, out))
+    if as_json:
+        print_json({"out": out, **aggregated.manifest})
+    else:
+        Console().print(_summary(aggregated.manifest, out))
 
 
 def _summary(manifest: dict[str, Any], out: Path) -> RenderableType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,20 +15,25 @@ from rich.table import Table
 from rich.text import Text
 
 from saferank.cli import log_options as options
+from saferank.cli.config import on_command_line, unless_common
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
+from saferank.files.growing_files import wait_until_still
 
 if TYPE_CHECKING:
     from saferank.verdict.certificate import Certificate, SegmentRow
     from saferank.verdict.inputs import VerdictInputs
 
 COLOURS = {"DEPLOY": "bold green", "KEEP": "bold red", "MORE DATA": "bold yellow"}
+LOGGER = logging.getLogger(__name__)
 GROWTH = 1.25
 """With --watch, the held-out part must grow by this factor before the next look, because each look costs delta."""
 
 
 def certify(
+    context: typer.Context,
     model: Annotated[
         str | None,
         typer.Argument(
@@ -122,8 +128,14 @@ def certify(
     ledger: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Record of all looks at LOG.", show_default="LOG.ledger.json")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again as the log grows, until it is decided.")] = False,
+    as_json: AsJson = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Look again as the log grows, until it is decided; LOG is read when no file of it is growing.",
+        ),
+    ] = False,
     every: Annotated[float, typer.Option(min=0.0, metavar="X", help="Seconds between looks, with --watch.")] = 60.0,
     looks: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Most looks, with --watch.", show_default="until decided")
@@ -150,16 +162,20 @@ def certify(
     from saferank.verdict.inputs import load_inputs
     from saferank.verdict.ledger import ledger_path
 
-    if candidate is not None:
-        if log is not None or features is not None or logging_scores is not None or live is not None:
+    if candidate is None:
+        split, split_by, cutoff = unless_common(context, split=split, split_by=split_by, cutoff=cutoff)
+        if split is not None or cutoff is not None or split_by is not None:
+            raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
+        if trained_until is not None or trained_without_held_out:
+            raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
+    else:
+        of_model = {"features": features, "logging_scores": logging_scores, "live": live}
+        features, logging_scores, live = given = unless_common(context, **of_model)
+        if on_command_line(context, "log") or any(value is not None for value in given):
             raise UsageError(
                 "--candidate needs LOG and nothing else: leave MODEL, --features, --logging-scores and --live out."
             )
-        model, log = None, model
-    elif split is not None or cutoff is not None or split_by is not None:
-        raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
-    elif trained_until is not None or trained_without_held_out:
-        raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
+        model, log = None, model if on_command_line(context, "model") else log
     if log is None or (candidate is None and (model is None or features is None)):
         raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
     read = [candidate, features, log]
@@ -178,6 +194,9 @@ def certify(
     ranker = str(candidate) if model is None else Policy.load(model)
 
     def load() -> VerdictInputs:
+        if watch:
+            with status.status(f"Waiting until {log} is complete"):
+                wait_until_still(log)
         with status.status("Reading") as now:
             return load_inputs(
                 ranker, log, features, serve_as=serve_as, logging_scores=logging_scores, live=live,
@@ -189,14 +208,16 @@ def certify(
             )  # fmt: skip
 
     def judge(inputs: VerdictInputs) -> Certificate:
+        LOGGER.info("Certifying on the held-out clicks")
         with status.status("Weighting the held-out clicks"):
             certificate = take_look(inputs, settings, book)
+        LOGGER.info("Verdict: %s", certificate.verdict.value)
         certificate.write(out)
         return certificate
 
-    certificate = _watch(load, judge, console, every, looks) if watch else judge(load())
+    certificate = _watch(load, judge, status if as_json else console, every, looks) if watch else judge(load())
     if as_json:
-        print(json.dumps(json.loads(out.read_text()), indent=2))
+        print_json(json.loads(out.read_text()))
     else:
         _show(certificate, console, out, book)
     raise typer.Exit(certificate.verdict.exit_code)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group
@@ -11,6 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from saferank.cli import log_options as options
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, read_log
 from saferank.cli.screen import number_table, tell
 
@@ -40,6 +42,7 @@ def doctor(
         bool, typer.Option("--rankings/--no-rankings", help="Count complete rankings too, which takes longer.")
     ] = True,
     out: options.Page = Path("doctor.html"),
+    as_json: AsJson = False,
 ) -> None:
     """Check whether a click log is fit to learn from, and what to log differently.
 
@@ -73,8 +76,31 @@ def doctor(
         health = diagnose(aggregated, data, given)
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
+    if as_json:
+        print_json({"out": out, **_result(health)})
+        return
     Console().print(Group(*screen(health)))
     tell(f"All numbers, with charts: {out}")
+
+
+def _result(health: Health) -> dict[str, Any]:
+    """Return all numbers of the screen, and what they were made from, as values."""
+    hours = health.hours
+    return {
+        "level": health.level,
+        "summary": {
+            "queries_seen_once": health.traffic.queries_seen_once,
+            "demand_changes": health.demand.significant if health.periods else None,
+            "ranker_changes": health.ranker.significant if health.periods else None,
+            "demand_changes_by_hour": None if hours is None else hours.demand.significant,
+            "ranker_changes_by_hour": None if hours is None else hours.ranker.significant,
+            "effective_clicks": None if health.effective is None else health.effective.by_clicks,
+            "never_shown": None if health.coverage is None else health.coverage.never_shown_share,
+            "no_verdict": bool(health.blocking),
+        },
+        **{field.name: getattr(health, field.name) for field in fields(health)},
+        "click_through": health.click_rate,
+    }
 
 
 def screen(health: Health) -> Iterator[RenderableType]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 
 from saferank.cli import log_options as options
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import parse_columns, parse_names, read_log, requested_split
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
@@ -106,6 +107,7 @@ def fit(
     learning_rate: Annotated[
         float, typer.Option(help="Learning rate of Adam; mlp and linear only.")
     ] = DEFAULTS.training.learning_rate,
+    as_json: AsJson = False,
 ) -> None:
     """Learn a ranking policy from a click log.
 
@@ -169,9 +171,13 @@ def fit(
     ranker.save(out)
     for warning in ranker.warnings:
         tell(warning, errors, headline="Warning:", style="yellow")
-    Console().print(_table(ranker.comparison, method, delta))
     used = {*ranker.policy.schema.categories, *named.values()}
-    if unused := [name for name in text_columns(features) if name not in used]:
+    unused = [name for name in text_columns(features) if name not in used]
+    if as_json:
+        print_json({"out": out, "replaced": replaced, "method": method, **_result(ranker), "columns_left_out": unused})
+        return
+    Console().print(_table(ranker.comparison, method, delta))
+    if unused:
         tell(
             f"Columns without numbers, which are no features: {listed(unused, 3)}. To use their values: --categorical."
         )
@@ -215,6 +221,22 @@ def _table(comparison: tuple[ComparedPolicy, ...], method: str, delta: float) ->
         cells = f"{row.estimate:.4f}", f"{row.lower_bound:.4f}", f"{row.divergence:.2f}", f"{row.never_shown:.2%}"
         table.add_row(row.name, *cells, style="bold" if row.name == method else "")
     return table
+
+
+def _result(ranker: SafeRanker) -> dict[str, Any]:
+    """Return what the screen shows of a fit, as values."""
+    policy = ranker.policy
+    return {
+        "comparison": ranker.comparison,
+        "foreseen": policy.manifest["training"]["chosen"],
+        "examination": policy.examination,
+        "examination_estimated": ranker.examination is None,
+        "features": policy.schema.names,
+        "base": policy.schema.base,
+        "earlier": policy.inputs["earlier"],
+        "pairs_left_out": ranker.left_out,
+        "warnings": ranker.warnings,
+    }
 
 
 def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:

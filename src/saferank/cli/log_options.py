@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from saferank.cli.config import with_columns
 from saferank.engine.errors import UsageError
-from saferank.files.atomic_write import check_not_read, check_parents
+from saferank.files.atomic_write import check_not_read, check_parents, check_writable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,6 +67,7 @@ SplitBy = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
+        callback=with_columns,
         metavar="OURS=THEIRS",
         help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Ids are found so in F too. Repeatable.",
     ),
@@ -195,7 +197,7 @@ def read_log(
 
 
 def check_output_file(path: Path, read: Iterable[str | Path | None] = (), *, option: str = "--out") -> None:
-    """Raise if `path` is a folder, lies below a file, or is one of the files that are read."""
+    """Raise if `path` is a folder, lies below a file, cannot be written, or is one of the files that are read."""
     if path.is_dir():
         raise UsageError(f"{option} {path} is a folder; name a file.")
     check_parents(path)
@@ -203,7 +205,10 @@ def check_output_file(path: Path, read: Iterable[str | Path | None] = (), *, opt
 
 
 def check_output_folder(path: Path) -> None:
-    """Raise if `path` is a file or lies below one."""
+    """Raise if nothing can be written into `path`: it is a file, lies below one, or takes no new files."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out {path} is a file; name a folder.")
-    check_parents(path, "folder")
+    if path.exists():
+        check_writable(path, path, "folder")
+    else:
+        check_parents(path, "folder")

@@ -1,35 +1,59 @@
 """The command line: one file per command, which imports what it needs when it runs, so that help is quick."""
 
 import sys
-from typing import Annotated
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from saferank import __version__
 from saferank.cli.aggregate import aggregate
 from saferank.cli.certify import certify
 from saferank.cli.closed_pipe import tolerate_closed_pipes
+from saferank.cli.config import VARIABLE, use_config
 from saferank.cli.data import data
 from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
 from saferank.cli.fit import fit
-from saferank.cli.plan import plan
+from saferank.cli.plan import PlanCommand, plan
 from saferank.cli.rank import rank
 from saferank.cli.report import report
 from saferank.cli.reproduce import reproduce
 from saferank.cli.screen import tell
 from saferank.cli.simulate import simulate
 from saferank.cli.split import split
+from saferank.cli.termination import INTERRUPTED, TERMINATED, end_by_signals
+from saferank.cli.verbose import hide_steps, show_steps
 from saferank.engine.errors import SaferankError
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+WORDS = {INTERRUPTED: "Interrupted.", TERMINATED: "Terminated."}
+
+
+class _Group(TyperGroup):
+    """The options of all commands, before or after the command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first: list[str] = []
+        rest: list[str] = []
+        words = iter(args)
+        for word in words:
+            if word == "--":
+                rest += [word, *words]
+            elif word == "--config":
+                first += [word, *islice(words, 1)]
+            else:
+                (first if word in ("-v", "--verbose") or word.startswith("--config=") else rest).append(word)
+        return super().parse_args(ctx, first + rest)
+
 
 app = typer.Typer(
     name="saferank",
+    cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -43,11 +67,19 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit codes: 0 done (certify: DEPLOY), 1 unusable data, 2 wrong usage, 3 KEEP, 4 MORE DATA, 130 interrupted."
-    " See [bold]saferank COMMAND --help[/bold]."
+    epilog="Exit codes: 0 done (certify: DEPLOY), 1 unusable data, 2 wrong usage, 3 KEEP, 4 MORE DATA, 130 interrupted,"
+    " 143 terminated. See [bold]saferank COMMAND --help[/bold]."
 )
 def saferank(
-    version: Annotated[
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", envvar=VARIABLE, help="Settings of all commands.", show_default="saferank.toml, if here"
+        ),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each step and its time.")] = False,
+    version: Annotated[  # noqa: ARG001 (its callback acts on it)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop."),
     ] = False,
@@ -75,11 +107,26 @@ def saferank(
     [cyan]saferank aggregate[/cyan] counts a large log once for all of these, and
     [cyan]saferank plan[/cyan] says how to make the next log decisive. Any other ranker can be
     certified too: [cyan]saferank split[/cyan] writes what it may be trained on.
+
+    [bold]Settings, stated once[/bold]: saferank.toml, in the folder you work in
+
+    \\[columns]
+    click = "clicked"            # as --column click=clicked
+    \\[common]                     # for every command with such an option
+    log = "log.parquet"
+    features = "features.parquet"
+    model = "model"
+    unit = "user_id"
+    \\[fit]                        # for one command; the command line wins
+    out = "model"
     """
+    if verbose:
+        context.call_on_close(partial(hide_steps, show_steps()))
+    use_config(context, config)
 
 
 for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certify, report, rank, reproduce):
-    app.command()(command)
+    app.command(cls=PlanCommand if command is plan else None)(command)
 
 
 def run() -> None:
@@ -89,7 +136,8 @@ def run() -> None:
     """
     with tolerate_closed_pipes():
         try:
-            app()
+            with end_by_signals():
+                app()
         except SaferankError as error:
             tell(str(error), Console(stderr=True), headline="Error:", style="bold red")
             sys.exit(error.exit_code)
@@ -98,6 +146,6 @@ def run() -> None:
             tell(message, Console(stderr=True), headline="Error:", style="bold red")
             sys.exit(1)
         except SystemExit as end:  # Typer turns Ctrl-C into this, without a message
-            if end.code == INTERRUPTED:
-                tell("", Console(stderr=True), headline="Interrupted.", style="bold red")
+            if end.code in WORDS:
+                tell("", Console(stderr=True), headline=WORDS[end.code], style="bold red")
             raise

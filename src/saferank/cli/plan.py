@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group
 from rich.text import Text
+from typer.core import TyperCommand
 
 from saferank.cli import log_options as options
+from saferank.cli.json_output import json_text, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, read_log
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
+from saferank.files.table_files import file_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +28,22 @@ if TYPE_CHECKING:
     from saferank.engine.types.ranking_data import RankingData
     from saferank.logs.aggregated_log import AggregatedLog
     from saferank.plan.plan import Plan
+
+PRINTED = Path("-")
+"""--json without a file."""
+
+
+class PlanCommand(TyperCommand):
+    """The file of --json may be left out where another option follows, or nothing."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return what is left of the arguments."""
+        words = [
+            word
+            for here, after in pairwise([*args, "--"])
+            for word in ([here, str(PRINTED)] if here == "--json" and after.startswith("--") else [here])
+        ]
+        return super().parse_args(ctx, words)
 
 
 def plan(
@@ -51,7 +70,10 @@ def plan(
     seed: options.Seed = 0,
     out: options.Page = Path("plan.html"),
     json_out: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write all numbers as JSON.")
+        Path | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Also write all numbers as JSON; without FILE, print them, and nothing else."
+        ),
     ] = None,
 ) -> None:
     """Plan the next log: how much randomness, at what cost, for how many days.
@@ -73,10 +95,12 @@ def plan(
     if scores is not None and features is None:
         raise UsageError(f"--scores {scores} is a column of the features; give --features too.")
     check_output_file(out, [log, features])
-    if json_out is not None:
+    printed = json_out == PRINTED
+    if json_out is not None and not printed:
         check_output_file(json_out, [log, features], option="--json")
+        if file_kind(json_out) not in (None, "json"):
+            raise UsageError(f"--json {json_out} is a table by its name; name a .json file, or write --json last.")
 
-    from saferank.files.json_format import finite
     from saferank.plan.make_plan import make_plan
     from saferank.plan.plan import recommendation
     from saferank.report.page import write_page
@@ -93,10 +117,13 @@ def plan(
         )
         status.update(f"Writing {out}")
         write_page(plan_page(made), out)
-        if json_out is not None:
-            chosen = made.recommended and {"kind": made.recommended.kind, "amount": made.recommended.amount}
-            values = {**asdict(made), "recommended": chosen, "recommendation": recommendation(made)}
-            write_page(json.dumps(finite(values), indent=2) + "\n", json_out)
+        chosen = made.recommended and {"kind": made.recommended.kind, "amount": made.recommended.amount}
+        values = {**asdict(made), "recommended": chosen, "recommendation": recommendation(made)}
+        if json_out is not None and not printed:
+            write_page(json_text(values) + "\n", json_out)
+    if printed:
+        print_json({"out": out, **values})
+        return
     Console().print(screen(made))
     tell(f"All numbers, with a chart: {out}")
 

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
+from saferank.cli.config import with_columns
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, check_seed, parse_columns, parse_names
 from saferank.cli.screen import tell
 
@@ -45,13 +47,16 @@ def rank(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="OURS=THEIRS", help="An id with another name, as for fit: [cyan]document_id=sku[/cyan]. Repeatable."
+            callback=with_columns,
+            metavar="OURS=THEIRS",
+            help="An id with another name, as for fit: [cyan]document_id=sku[/cyan]. Repeatable.",
         ),
     ] = None,
     query: Annotated[str, typer.Option("--query-column", help="Column with the id of the query.")] = "query_id",
     document: Annotated[
         str, typer.Option("--document-column", help="Column with the id of the document.")
     ] = "document_id",
+    as_json: AsJson = False,
 ) -> None:
     """Rank documents with a model, as a stream: memory does not grow with the file.
 
@@ -84,6 +89,10 @@ def rank(
             seed = secrets.randbelow(LARGEST_SEED + 1)
         tables = rank_candidates(policy, blocks, serve_as=serve_as, seed=seed, cutoff=cutoff)
         rows = write_tables(_with_status(tables, status), output_schema(serve_as), out)
+    if as_json:
+        used = seed if serve_as == "sampled" else None
+        print_json({"out": out, "documents": rows, "serve_as": serve_as, "seed": used, "cutoff": cutoff})
+        return
     shown = "" if cutoff is None else f", the first {cutoff} of each query shown"
     drawn = f" with --seed {seed}" if serve_as == "sampled" else ""
     tell(f"{out}: {rows:,} documents ranked, {serve_as}{drawn}{shown}.")

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 
 from saferank.cli import log_options as options
+from saferank.cli.config import unless_common
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns
 from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
@@ -27,6 +29,7 @@ LARGEST = 1 << 24
 
 
 def report(
+    context: typer.Context,
     source: Annotated[
         Path,
         typer.Argument(
@@ -53,6 +56,7 @@ def report(
     layout: options.Layout = "auto",
     on_bad_rows: options.OnBadRows = "error",
     out: options.Page = Path("report.html"),
+    as_json: AsJson = False,
 ) -> None:
     """Write one page to share: the verdict, what it means, what changes.
 
@@ -63,6 +67,13 @@ def report(
 
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     """
+    reproduced = (source / RESULTS).is_file()
+    if reproduced:
+        (log,) = unless_common(context, log=log)
+    if log is None:
+        (features,) = unless_common(context, features=features)
+    if features is None:
+        (logging_scores,) = unless_common(context, logging_scores=logging_scores)
     if features is not None and log is None:
         raise UsageError("--features shows what changes compared with a log; give --log too.")
     if logging_scores is not None and features is None:
@@ -90,7 +101,7 @@ def report(
                 contents = replace(contents, **_of_log(policy, log, features, now, ways, reading))
         text = report_page(contents)
         kind = "not certified" if found is None else found.verdict.value
-    elif (source / RESULTS).is_file():
+    elif reproduced:
         from saferank.report.reproduction_page import reproduction_page
 
         if certificate is not None or log is not None:
@@ -101,7 +112,10 @@ def report(
     else:
         raise DataError("was written neither by `saferank fit` nor by `saferank reproduce`.", file=source)
     write_page(text, out)
-    tell(f" {out}", headline=kind)
+    if as_json:
+        print_json({"out": out, "kind": kind})
+    else:
+        tell(f" {out}", headline=kind)
 
 
 def _places(model: Path) -> list[Path]:

@@ -8,6 +8,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import Constant, DataArgument, check_output_folder, parse_names
 from saferank.cli.screen import progress_bar
 
@@ -72,6 +73,7 @@ def reproduce(
         bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs at N = {QUICK_INTERACTIONS}, at most 10 epochs.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for results, table and figures.")] = Path("reproduction"),
+    as_json: AsJson = False,
 ) -> None:
     """Repeat the paper's experiment: simulated clicks, six methods, all figures.
 
@@ -109,7 +111,7 @@ def reproduce(
         training={"stop_by": stop_by, **({"epochs": 10} if quick else {})},
     )
     check_output_folder(out)
-    console, status = Console(), Console(stderr=True)
+    console, status = Console(stderr=as_json), Console(stderr=True)
     bar = progress_bar(status)
     task = bar.add_task("Preparing the data", total=len(plan.jobs()))
     now_running = Text("")
@@ -120,4 +122,6 @@ def reproduce(
 
     with Live(Group(bar, now_running), console=status, transient=True):
         results = run(plan, out, jobs=jobs, progress=show)
-    publish(results, out, console, delta=delta, ablation=ablation)
+    printed = publish(results, out, console, delta=delta, ablation=ablation)
+    if as_json:
+        print_json({"out": out, **printed})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import DataArgument, Seed, check_output_file
 from saferank.cli.screen import progress_bar, tell
 from saferank.engine.errors import UsageError
@@ -60,6 +61,7 @@ def simulate(
         int,
         typer.Option(min=0, metavar="N", help="When: logs of different months can be read as one."),
     ] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Make a click log: a ranker shows documents, simulated users click on some.
 
@@ -104,9 +106,14 @@ def simulate(
         log = write_raw_log(
             out, queries, scores, model, total, rng, lambda done: progress.advance(task, done), month=month
         )
-    shown, clicks = log.times_shown.sum(), log.clicks.sum()
+    shown, clicks, issued = log.times_shown.sum(), log.clicks.sum(), (log.interactions > 0).sum()
+    if as_json:
+        queries_seen = {"queries": log.queries, "queries_issued": issued}
+        counts = {"interactions": log.total_interactions, **queries_seen, "shown": shown, "clicks": clicks}
+        print_json({"out": out, **counts})
+        return
     tell(
-        f"{out}: {log.total_interactions:,} interactions with {(log.interactions > 0).sum():,} of {log.queries:,} "
+        f"{out}: {log.total_interactions:,} interactions with {issued:,} of {log.queries:,} "
         f"queries, {shown:,} documents shown, {clicks:,} clicks ({clicks / max(shown, 1):.1%})."
     )
 

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from saferank.cli import log_options as options
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import tell
 from saferank.engine.errors import UsageError
@@ -22,6 +23,7 @@ def split(
     unit: options.Unit = None,
     column: options.Columns = None,
     layout: options.Layout = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Write the part of a log that another ranker may be trained on.
 
@@ -55,6 +57,10 @@ def split(
         again = {"--split": shares, "--split-by": split_by} | again
     call += [word for option, value in again.items() if value is not None for word in (option, value)]
     call += [word for pair in column or () for word in ("--column", pair)]
+    if as_json:
+        counts = {"impressions": made.kept, "held_out": made.held_out}
+        print_json({"out": out, **counts, "split": made.split.describe(), "certify": call})
+        return
     total = made.kept + made.held_out
     held_out = f"{made.held_out:,} are held out ({made.held_out / total:.0%})"
     tell(

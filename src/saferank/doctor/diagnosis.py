@@ -1,5 +1,6 @@
 """From an aggregated log to its health."""
 
+import logging
 from dataclasses import replace
 from datetime import datetime
 
@@ -22,6 +23,8 @@ from saferank.engine.errors import UsageError
 from saferank.engine.propensity.examination_estimate import estimate_by_both, estimate_examination
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog, places_of
+
+LOGGER = logging.getLogger(__name__)
 
 
 def diagnose(
@@ -46,6 +49,7 @@ def diagnose(
     given = None if examination is None else check_probabilities("examination", examination)
     if given is not None and len(given) != aggregated.cutoff:
         raise UsageError(f"examination is for {len(given)} ranks, but the log was cut at {aggregated.cutoff}.")
+    LOGGER.info("Checking the log %s", aggregated.source)
     rng = np.random.default_rng(seed)
     pairs = shown_pairs(aggregated)
     counts, statistics = period_counts(aggregated, pairs), aggregated.statistics(PARTS, pairs)

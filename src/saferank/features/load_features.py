@@ -1,5 +1,6 @@
 """Features by name: Parquet, CSV, a table in memory, a LETOR file or folder, or a synthetic data set."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,11 @@ from saferank.engine.types.ranking_data import RankingData
 from saferank.features.categories import Categories
 from saferank.features.reader import Missing, read_features
 from saferank.features.schema import listed, value_error
-from saferank.files.arrow_tables import Tabular, is_tabular
+from saferank.files.arrow_tables import Tabular, is_tabular, source_name
 from saferank.files.large_table import taken
 from saferank.files.table_files import file_kind
+
+LOGGER = logging.getLogger(__name__)
 
 
 def load_features(
@@ -46,6 +49,7 @@ def load_features(
             are ignored, so that this may be the `columns` of a log.
         missing: Whether a missing value is an `error`, or NaN (`nan`) for `fit` to judge.
     """
+    LOGGER.info("Reading the features %s", source_name(name))
     if _is_data_set(name):
         splits = load_dataset(str(name)).splits
         if part not in splits:

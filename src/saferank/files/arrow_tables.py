@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +23,15 @@ def is_tabular(value: object) -> bool:
     return isinstance(value, (pa.RecordBatch, Mapping)) or any(
         hasattr(value, name) for name in ("__arrow_c_stream__", "to_pyarrow")
     )
+
+
+def source_name(value: object) -> str:
+    """Return what to call a source in messages: its path, or the kind of table it is.
+
+    >>> source_name("log.parquet"), source_name({"click": [0, 1]})
+    ('log.parquet', 'a dict')
+    """
+    return str(value) if isinstance(value, str | PurePath) else f"a {type(value).__name__}"
 
 
 def as_arrow(value: Tabular, name: str) -> pa.Table:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,12 +12,25 @@ from saferank.engine.errors import UsageError
 
 
 def check_parents(path: Path, kind: str = "file") -> None:
-    """Raise if a file stands where a folder above `path` would have to be; `kind` is what is to be written."""
+    """Raise if nothing can be written at `path`; `kind` is what is to be written.
+
+    Missing folders above it will be made. The first that is there has to be a folder in which a file can be made.
+    """
     for parent in path.parents:
         if parent.exists():
             if not parent.is_dir():
                 raise UsageError(f"{path}: {parent} is a file; name a {kind} in a folder.")
+            check_writable(parent, path, kind)
             return
+
+
+def check_writable(folder: Path, path: Path, kind: str) -> None:
+    """Raise if no file can be made in the folder, by making one: permissions do not say all (a read-only disk)."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        reason = f"cannot be written, because {folder} takes no new files ({error.strerror or error})"
+        raise UsageError(f"{path}: {reason}; name a {kind} elsewhere.") from error
 
 
 def check_not_read(path: Path, read: Iterable[Path]) -> None:

@@ -1,16 +1,19 @@
 """A log for the steps that come after: a folder of statistics as it is, anything else aggregated first."""
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import ibis.expr.types as ir
 
 from saferank.engine.errors import UsageError
-from saferank.files.arrow_tables import Tabular
+from saferank.files.arrow_tables import Tabular, source_name
 from saferank.logs.aggregate import aggregate
 from saferank.logs.aggregated_log import AggregatedLog, is_aggregated
 from saferank.logs.click_log import open_log
 from saferank.logs.split import HashSplit, Split
+
+LOGGER = logging.getLogger(__name__)
 
 
 def load_log(
@@ -32,10 +35,15 @@ def load_log(
 
     What a folder was made with cannot be changed: options that contradict its manifest are refused.
     """
+    LOGGER.info("Reading the log %s", source_name(source))
     asked = {"segment": segment, "unit": unit, "reward": reward, "reward_most": reward_most}
     if not is_aggregated(source):
         log = open_log(source, columns=columns, layout=layout, **asked)  # type: ignore[arg-type]
-        return aggregate(log, cutoff=cutoff, split=split, on_bad_rows=on_bad_rows, rankings=rankings, progress=progress)
+        counted = aggregate(
+            log, cutoff=cutoff, split=split, on_bad_rows=on_bad_rows, rankings=rankings, progress=progress
+        )
+        LOGGER.info("Counted %d rows of %s", counted.manifest["rows"], counted.source)
+        return counted
     statistics = AggregatedLog.read(source)
     if rankings and statistics.rankings is None:
         raise UsageError(f"{source} holds no rankings; aggregate the log again with --rankings.")

@@ -178,8 +178,12 @@ def _row_id(table: ir.Table, files: list[Path]) -> ir.Value:
 def connect(database: str = ":memory:", **settings: Any) -> Any:
     """Open DuckDB with a limit on its memory, and a folder of its own for what does not fit."""
     folder = tempfile.mkdtemp(prefix="saferank-")
-    connection = ibis.duckdb.connect(database, temp_directory=folder, **SETTINGS, **settings)
-    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    try:
+        connection = ibis.duckdb.connect(database, temp_directory=folder, **SETTINGS, **settings)
+        weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    except BaseException:  # not a database, or Ctrl-C meanwhile
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return connection
 
 

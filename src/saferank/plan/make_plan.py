@@ -1,5 +1,6 @@
 """From a log and the current ranker's scores to a plan."""
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -24,6 +25,7 @@ from saferank.plan.plan import GAINS, Need, Plan, Way
 from saferank.plan.randomisation import BY_SCORE, Kind, Randomisation, moved_exposure, temperature_grid
 
 Floats = NDArray[np.float64]
+LOGGER = logging.getLogger(__name__)
 
 SWAPS = (0.05, 0.2, 0.5)
 WORLDS = 5
@@ -60,6 +62,7 @@ def make_plan(
         raise UsageError(f"got delta {delta}, but it lies between 0 and 0.5.")
     if not most_cost >= 0.0:
         raise UsageError(f"got a cost of at most {most_cost}, but it is a share of the clicks, from 0 up.")
+    LOGGER.info("Planning from %s", log.source)
     report = progress or (lambda _: None)
     rng = np.random.default_rng(seed)
     statistics = log.statistics(PARTS, data)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ WEIGHTS, SCHEMA, MANIFEST = "weights.safetensors", "schema.json", "manifest.json
 AGAIN = "copy the folder again, or fit anew"
 FORMAT = FileFormat("saferank-model", 1, "fit", AGAIN)
 
+LOGGER = logging.getLogger(__name__)
+
 
 def write_policy(policy: Policy, folder: Path) -> None:
     """Write the folder, atomically; a model that is already there is replaced."""
@@ -40,6 +43,7 @@ def write_policy(policy: Policy, folder: Path) -> None:
     with whole_folder(folder) as unfinished:
         for name, text in files.items():
             (unfinished / name).write_bytes(text)
+    LOGGER.info("Wrote the model %s", folder)
 
 
 def read_policy(folder: Path) -> Policy:

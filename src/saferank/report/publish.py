@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -24,22 +25,26 @@ IN_LATEX = CellStyle(
 HOLDS = {True: "yes", False: "**no**", None: "undecided"}
 
 
-def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.01, ablation: bool = False) -> None:
-    """Write tables, figures and findings of both metrics to the folder; print those of the expected NDCG."""
-    pages = []
+def publish(
+    results: Path, folder: Path, console: Console, *, delta: float = 0.01, ablation: bool = False
+) -> dict[str, Any]:
+    """Write tables, figures and findings of both metrics to the folder; print those of the expected NDCG.
+
+    Returns what is printed as values: the table, the break-even points and the findings.
+    """
+    pages, values = [], []
     for metric, name in METRICS.items():
         read = read_results(results, metric)
         table = results_table(read, delta=delta)
-        findings = [
-            (f"({one.letter})", one.dataset, one.claim, HOLDS[one.holds], one.evidence)
-            for one in paper_findings(read, delta=delta)
-        ]
+        claims, points = paper_findings(read, delta=delta), break_even_points(read, delta=delta)
+        findings = [(f"({one.letter})", one.dataset, one.claim, HOLDS[one.holds], one.evidence) for one in claims]
+        values.append({"metric": metric, "table": table_values(table), "break_even_points": points, "findings": claims})
         texts = [
             f"# {name}",
             markdown_table(table.heading(), table.text_rows(IN_MARKDOWN)),
             table.legend(),
             "## Interactions needed to match the logging policy",
-            markdown_table(*break_even_rows(break_even_points(read, delta=delta))),
+            markdown_table(*break_even_rows(points)),
             "## The paper's findings",
             markdown_table(("", "data set", "claim", "holds", "evidence"), findings),
         ]
@@ -51,6 +56,17 @@ def publish(results: Path, folder: Path, console: Console, *, delta: float = 0.0
         save_figure(ablation_figure(read_results(results)), folder, "ablation")
     console.print(Markdown(pages[0]))
     console.print(f"\nTables, figures and findings are in {folder}/", highlight=False)
+    return values[0]
+
+
+def table_values(table: ResultsTable) -> list[dict[str, Any]]:
+    """Return the cells of the table one by one, by method, data set and number of interactions."""
+    return [
+        {"method": method, "dataset": dataset, "interactions": interactions, **vars(cell)}
+        for method, cells in table.rows.items()
+        for (dataset, interactions), cell in zip(table.columns, cells, strict=True)
+        if cell is not None
+    ]
 
 
 def break_even_rows(points: Iterable[BreakEven]) -> tuple[Sequence[str], list[Sequence[str]]]:

@@ -1,0 +1,144 @@
+"""--json: one object on standard output, strict JSON, with the numbers of the screen and the same exit code."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer.main
+
+from saferank.cli.json_output import json_text
+from saferank.cli.main import app
+from saferank.verdict.certificate import Verdict
+from tests.cli.running import Call
+from tests.verdict.small_log import linear_policy, small_log
+
+FIT = "--scorer", "linear", "--method", "exposure-crm", "--epochs", "1"
+LOG = "log.parquet", "--features", "features.parquet"
+CALLS: dict[str, list[str]] = {
+    "data": ["synthetic:small"],
+    "simulate": ["synthetic:small", "--interactions", "300", "--out", "new.parquet"],
+    "aggregate": ["log.parquet", "--out", "stats"],
+    "doctor": [*LOG],
+    "plan": [*LOG],
+    "fit": [*LOG, "--out", "fitted", *FIT],
+    "split": ["log.parquet", "--out", "train.parquet"],
+    "certify": ["model", *LOG, "--serve-as", "sampled"],
+    "report": ["model"],
+    "rank": ["model", "features.parquet", "--ignore", "logging_score", "--out", "ranked.parquet"],
+}
+"""The other two, demo and reproduce, are in the tests of their own."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, world = tmp_path_factory.mktemp("json"), small_log()
+    world.write(folder / "log.parquet", 3_000)
+    data = world.data
+    assert data.query_ids is not None
+    ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
+    columns = {"good": data.features[:, 0], "noise": data.features[:, 1], "logging_score": world.logging_scores}
+    pq.write_table(pa.table(ids | columns), folder / "features.parquet")
+    linear_policy(0.3, 0.5).save(folder / "model")
+    return folder
+
+
+def strict(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_every_command_has_it() -> None:
+    group: Any = typer.main.get_command(app)
+    assert set(CALLS) | {"demo", "reproduce"} == set(group.commands)
+    for command in group.commands.values():
+        assert any("--json" in param.opts for param in command.params), command.name
+
+
+Numbers = Callable[[dict[str, Any]], list[str]]
+ON_SCREEN: dict[str, Numbers] = {
+    "data": lambda made: (
+        [f"{made['splits']['train'][name]:,}" for name in ("queries", "documents")]
+        + [f"{share:.1%}" for share in made["splits"]["test"]["labels"].values()]
+    ),
+    "simulate": lambda made: [f"{made[name]:,}" for name in ("interactions", "queries_issued", "shown", "clicks")],
+    "aggregate": lambda made: [f"{made['parts'][part]['clicks']:,}" for part in ("train", "validation", "certify")],
+    "doctor": lambda made: [
+        f"{made['traffic']['clicks']:,}",
+        *(f"{share:.2%}" for share in made["click_through"]),
+        f"effective clicks {made['summary']['effective_clicks']:,.0f}",
+        f"never shown {made['summary']['never_shown']:.0%}",
+    ],
+    "plan": lambda made: [f"{made['interactions']:,}", f"{made['click_rate']:.3f}"],
+    "fit": lambda made: (
+        [f"{row[name]:.4f}" for row in made["comparison"] for name in ("estimate", "lower_bound")]
+        + [f"{value:.3g}" for value in made["examination"]]
+    ),
+    "split": lambda made: [f"{made['impressions']:,}", f"{made['held_out']:,}", made["certify"][-1]],
+    "certify": lambda made: [f"{made[name]:+.5f}" for name in ("improvement", "lower", "upper")],
+    "report": lambda made: [made["kind"], made["out"]],
+    "rank": lambda made: [f"{made['documents']:,}", made["serve_as"]],
+}
+
+
+@pytest.mark.parametrize("command", CALLS)
+@pytest.mark.usefixtures("few_queries")
+def test_one_object_with_the_numbers_of_the_screen(
+    command: str, folder: Path, saferank: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    calls = [*CALLS[command]]
+    if command == "certify":  # each look at the same data has less of delta
+        calls += ["--ledger"]
+    screen = saferank(command, *calls, *(["one.json"] if command == "certify" else []))
+    told = saferank(command, *calls, *(["two.json"] if command == "certify" else []), "--json")
+    assert told.exit_code == screen.exit_code, told.err
+    assert screen.exit_code in ((0, 3, 4) if command == "certify" else (0,)), screen.err
+    made = strict(told.out)
+    numbers = ON_SCREEN[command](made)
+    assert numbers
+    shown = re.sub(r"\s+", " ", screen.out)
+    assert [number for number in numbers if number not in shown] == []
+
+
+def test_a_watch_says_its_looks_elsewhere(folder: Path, saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    watch = ["--watch", "--looks", "1", "--ledger", "watched.json", "--json"]
+    ran = saferank("certify", *CALLS["certify"], *watch)
+    verdict = strict(ran.out)["verdict"]
+    assert ran.exit_code == {"DEPLOY": 0, "KEEP": 3, "MORE DATA": 4}[verdict]
+    assert verdict in ran.err
+
+
+def test_plan_takes_a_file_or_none(folder: Path, saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    printed = [
+        saferank("plan", *more) for more in ([*LOG, "--json"], ["--json", *LOG[1:], LOG[0]], [*LOG, "--json", "-"])
+    ]
+    assert [ran.exit_code for ran in printed] == [0, 0, 0]
+    values = [strict(ran.out) for ran in printed]
+    ran = saferank("plan", *LOG, "--json", "plan.json")
+    assert ran.out != ""
+    assert values == [{"out": "plan.html", **strict((folder / "plan.json").read_text())}] * 3
+    before = (folder / "features.parquet").read_bytes()
+    assert saferank("plan", "log.parquet", "--json", "features.parquet").exit_code == 2
+    assert (folder / "features.parquet").read_bytes() == before
+
+
+def test_values_of_all_kinds() -> None:
+    values = {
+        "verdict": Verdict.DEPLOY,
+        "file": Path("a/b"),
+        "rows": (np.float32(0.5), np.array([1.0, np.nan]), {np.int64(3): np.True_}),
+        "none": None,
+    }
+    expected = {"verdict": "DEPLOY", "file": "a/b", "rows": [0.5, [1.0, None], {"3": True}], "none": None}
+    assert strict(json_text(values)) == expected
