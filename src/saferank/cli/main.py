@@ -13,6 +13,7 @@ from saferank.cli.closed_pipe import tolerate_closed_pipes
 from saferank.cli.data import data
 from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
+from saferank.cli.export import export
 from saferank.cli.fit import fit
 from saferank.cli.plan import plan
 from saferank.cli.rank import rank
@@ -71,6 +72,7 @@ def saferank(
     [cyan]saferank certify model log.parquet --features features.parquet[/cyan]
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
+    [cyan]saferank export model --to onnx --out model.onnx[/cyan]
 
     [cyan]saferank aggregate[/cyan] counts a large log once for all of these, and
     [cyan]saferank plan[/cyan] says how to make the next log decisive. Any other ranker can be
@@ -78,7 +80,7 @@ def saferank(
     """
 
 
-for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certify, report, rank, reproduce):
+for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certify, report, rank, export, reproduce):
     app.command()(command)
 
 
