@@ -1,19 +1,18 @@
 """What formats that score one document by itself cannot hold."""
 
 from saferank.export.refusal import CannotExport
-from saferank.export.scorer_parts import ScorerParts, StartKind
 from saferank.features.schema import FeatureSchema
 
 HELD = "`--to onnx` holds it"
 NO_TREES = "the model has no trees: it ranks as the current ranker does, so there is nothing to export."
 
 
-def refuse_scaling(to: str, schema: FeatureSchema) -> None:
+def refuse_scaling(to: str, schema: FeatureSchema, remedy: str = "--scaling none --no-log1p") -> None:
     """Refuse features that are scaled per query: the format sees one document at a time."""
     if schema.scaling == "per-query":
         raise CannotExport(
             to, "scaling", "features are scaled among the candidates of a query, and this format scores one document "
-            f"by itself; {HELD}, or fit with --scaling none (certify shows what that costs).",
+            f"by itself; {HELD}, or fit with {remedy} (certify shows what that costs).",
         )  # fmt: skip
 
 
@@ -21,7 +20,8 @@ def refuse_log1p(to: str, schema: FeatureSchema, what: str) -> None:
     """Refuse x -> sign(x) log(1 + |x|) in front of anything but trees, which take it in."""
     if schema.log1p:
         message = f"{what} reads log(1 + |x|) of each feature, which this format cannot compute; {HELD}"
-        raise CannotExport(to, "log1p", f"{message}, or fit with --scaling none --no-log1p.")
+        remedy = "or take logarithms of heavy-tailed features yourself, and fit with --scaling none --no-log1p"
+        raise CannotExport(to, "log1p", f"{message}, {remedy}.")
 
 
 def refuse_missing(to: str, schema: FeatureSchema) -> None:
@@ -32,11 +32,3 @@ def refuse_missing(to: str, schema: FeatureSchema) -> None:
     if schema.missing not in ("error", "indicator", 0):
         message = f"a missing value is {schema.missing:g} in the model, and 0 in this format; {HELD}"
         raise CannotExport(to, "missing", f"{message}, or fit with --missing 0.")
-
-
-def refuse_start(to: str, parts: ScorerParts, *held: StartKind) -> None:
-    """Refuse trees on top of a start that the format cannot add to them."""
-    if parts.forest.trees and parts.start not in ("none", *held):
-        start = {"column": "the scores in a column", "linear": "a linear model", "mlp": "a neural network"}
-        message = f"the trees correct {start[parts.start]}, and this format holds trees alone; {HELD}"
-        raise CannotExport(to, "start", f"{message}.")

@@ -18,6 +18,8 @@ from saferank.policy.policy import Policy
 
 FORMAT = FileFormat("saferank-golden-vectors", 1, "export", "export the model again")
 QUERIES, CANDIDATES = 6, 10
+SMALLEST = 1e-5
+"""Size of the smallest value other than 0: below it, Solr's thresholds are not exact (see `solr_json.py`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,8 @@ def random_rows(policy: Policy, rows: int, rng: np.random.Generator) -> NDArray[
     shape = rows, len(inputs.names)
     values = (rng.normal(size=shape) * 10.0 ** rng.uniform(-2, 3, size=shape)).astype(np.float32)
     values[rng.random(shape) < 0.1] = 0.0
+    if schema.base is not None:  # scores of another ranker, about as large as the corrections
+        values[:, -1] = rng.normal(size=rows)
     forest = ScorerParts.of(policy).forest
     if forest.trees and schema.scaling == "none":
         threshold = raw_thresholds(forest.threshold, schema)
@@ -89,6 +93,7 @@ def random_rows(policy: Policy, rows: int, rng: np.random.Generator) -> NDArray[
                 near = np.where(step > 0, np.nextafter(near, np.float32(np.inf)), near)
                 near = np.where(step < 0, np.nextafter(near, np.float32(-np.inf)), near)
                 values[:, place] = np.where(rng.random(rows) < 0.5, near, values[:, place])
+    values[np.abs(values) < SMALLEST] = 0.0
     if schema.missing != "error":
         fillable = len(inputs.names) - (schema.base is not None)
         values[:, :fillable][rng.random((rows, fillable)) < 0.1] = np.nan

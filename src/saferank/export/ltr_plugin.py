@@ -1,8 +1,9 @@
-"""The learning-to-rank plugin of OpenSearch and Elasticsearch: the body of a `_createmodel` request.
+"""The learning-to-rank plugin of OpenSearch and Elasticsearch: bodies of `_createmodel` requests, one per line.
 
 Trees are `model/xgboost+json`, XGBoost's dump: a value goes to the node `yes` if it is less than `split_condition`, and
 a feature without a value is 0, whatever `missing` says. A weighted sum is `model/linear`. The plugin computes with
-float32.
+float32. Trees on top of a weighted sum or a column are two models: the score is the sum of theirs, which two rescorers
+in a row add up (`score_mode` total).
 """
 
 import json
@@ -12,13 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.export.common_refusals import (
-    NO_TREES,
-    refuse_log1p,
-    refuse_missing,
-    refuse_scaling,
-    refuse_start,
-)
+from saferank.export.common_refusals import NO_TREES, refuse_log1p, refuse_missing, refuse_scaling
 from saferank.export.inputs import Inputs
 from saferank.export.raw_trees import Node, Split, raw_trees
 from saferank.export.refusal import CannotExport
@@ -29,25 +24,25 @@ TREES, LINEAR = "model/xgboost+json", "model/linear"
 
 
 def encode(policy: Policy, name: str, to: str) -> bytes:
-    """Return the body of the request."""
+    """Return the bodies of the requests: of the start first, if there is one, then of the trees."""
     schema, parts, names = policy.schema, ScorerParts.of(policy), Inputs.of(policy.schema).names
     refuse_scaling(to, schema)
     refuse_missing(to, schema)
-    refuse_start(to, parts)
-    definition: Any
+    if parts.start == "mlp":
+        message = "this plugin has no neural networks; `--to onnx` holds it."
+        raise CannotExport(to, "start" if parts.forest.trees else "scorer", message)
     if parts.start == "linear":
         refuse_log1p(to, schema, "the weighted sum")
-        weights = parts.layers[0][0][0]
-        kind, definition = LINEAR, dict(zip(names, map(float, weights), strict=True))
-    elif parts.start == "mlp":
-        raise CannotExport(to, "scorer", "this plugin has no neural networks; `--to onnx` holds it.")
-    elif not parts.forest.trees:
+    if parts.start in ("none", "column") and not parts.forest.trees:
         raise CannotExport(to, "no trees", NO_TREES)
-    else:
-        kind = TREES
-        definition = [_node(tree, names, [0], 0) for tree in raw_trees(parts.forest, schema)]
-    model = {"name": name, "model": {"type": kind, "definition": json.dumps(definition, allow_nan=False)}}
-    return (json.dumps({"model": model}, indent=1) + "\n").encode()
+    models: list[tuple[str, Any]] = []
+    if parts.start != "none":
+        weights = [1.0] if parts.start == "column" else [float(weight) for weight in parts.layers[0][0][0]]
+        models.append((LINEAR, dict(zip(names[-len(weights) :], weights, strict=True))))
+    if parts.forest.trees:
+        models.append((TREES, [_node(tree, names, [0], 0) for tree in raw_trees(parts.forest, schema)]))
+    called = [f"{name}_start", name][-len(models) :]
+    return "".join(map(_request, called, models)).encode()
 
 
 def scores(text: bytes, rows: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]:
@@ -55,19 +50,31 @@ def scores(text: bytes, rows: NDArray[np.float32], names: tuple[str, ...]) -> ND
     given = np.nan_to_num(rows.astype(np.float32), nan=0.0)
     out = np.zeros(len(rows), np.float32)
     try:
-        model = json.loads(text)["model"]["model"]
-        kind, definition = model["type"], json.loads(model["definition"])
-        if kind == LINEAR:
-            for name, weight in definition.items():
-                out += np.float32(weight) * given[:, names.index(name)]
-        elif kind == TREES:
-            for tree in definition:
-                out += _leaf_values(tree, given, names)
-        else:
-            raise ValueError(f"type {kind!r}")
+        for line in text.splitlines():
+            out += _model_scores(json.loads(line)["model"]["model"], given, names)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"is not a model of the learning-to-rank plugin ({error!r}); export it again.") from error
     return out.astype(np.float64)
+
+
+def _request(name: str, model: tuple[str, Any]) -> str:
+    kind, definition = model
+    inner = {"type": kind, "definition": json.dumps(definition, allow_nan=False)}
+    return json.dumps({"model": {"name": name, "model": inner}}) + "\n"
+
+
+def _model_scores(model: dict[str, str], rows: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float32]:
+    out = np.zeros(len(rows), np.float32)
+    definition = json.loads(model["definition"])
+    if model["type"] == LINEAR:
+        for name, weight in definition.items():
+            out += np.float32(weight) * rows[:, names.index(name)]
+    elif model["type"] == TREES:
+        for tree in definition:
+            out += _leaf_values(tree, rows, names)
+    else:
+        raise ValueError(f"type {model['type']!r}")
+    return out
 
 
 def _node(node: Node, names: tuple[str, ...], count: list[int], depth: int) -> dict[str, Any]:

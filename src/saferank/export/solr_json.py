@@ -1,7 +1,7 @@
 """Apache Solr's learning-to-rank module: MultipleAdditiveTreesModel, LinearModel and NeuralNetworkModel.
 
 Solr computes with float32, and a feature without a value is 0. It adds 1e-6 to every threshold of a tree when it reads
-the model, so that much is taken off before; thresholds of less than 1e-6 are then met to within 1e-13.
+the model, so that much is taken off before; thresholds of less than 4e-6 are then met to within 3e-13.
 """
 
 import json
@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.export.common_refusals import (
-    NO_TREES,
-    refuse_log1p,
-    refuse_missing,
-    refuse_scaling,
-    refuse_start,
-)
+from saferank.export.common_refusals import HELD, NO_TREES, refuse_log1p, refuse_missing, refuse_scaling
 from saferank.export.inputs import Inputs
 from saferank.export.raw_trees import Node, Split, raw_trees
 from saferank.export.refusal import CannotExport
@@ -34,7 +28,11 @@ def encode(policy: Policy, name: str) -> bytes:
     names = Inputs.of(schema).names
     refuse_scaling(to, schema)
     refuse_missing(to, schema)
-    refuse_start(to, parts)
+    if parts.start != "none" and parts.forest.trees:
+        message = "the trees correct other scores (a column, a weighted sum or a network), and Solr cannot add the two"
+        raise CannotExport(
+            to, "start", f"{message}; {HELD}, or fit with --scorer mlp or linear --scaling none --no-log1p."
+        )
     params: dict[str, Any]
     if parts.start == "linear":
         refuse_log1p(to, schema, "the weighted sum")

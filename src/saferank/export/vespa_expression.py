@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def encode(policy: Policy) -> bytes:
     """Return the expression, for `expression: file:NAME.expression` in a rank profile."""
     to, schema, parts, inputs = "vespa", policy.schema, ScorerParts.of(policy), Inputs.of(policy.schema)
-    refuse_scaling(to, schema)
+    refuse_scaling(to, schema, "--scaling none")
     if parts.start == "mlp":
         message = "as one expression a neural network is too long; Vespa reads it as ONNX (--to onnx)."
         raise CannotExport(to, "start" if parts.forest.trees else "scorer", message)
@@ -150,7 +150,7 @@ class _Expression:
         token = self.peek()
         if token == "!":
             self.take()
-            return (self.one() == 0).astype(np.float64)
+            return np.asarray(self.one() == 0, np.float64)
         if token == "-":
             self.take()
             return -self.one()
