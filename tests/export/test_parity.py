@@ -1,5 +1,6 @@
 """Every format scores as saferank does, wherever it can hold the policy, and refuses it elsewhere."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,10 @@ def test_a_weighted_sum_of_raw_features_goes_everywhere(to: str) -> None:
         ("opensearch", "linear", False, 0.0),
         ("opensearch", "trees+column", True, 0.0),
         ("elasticsearch", "trees+linear", False, 0.0),
+        ("opensearch", "linear", True, 0.0),
+        ("elasticsearch", "trees+linear", True, "error"),
+        ("solr", "linear", True, 0.0),
+        ("solr", "mlp", True, 0.0),
         ("solr", "mlp", False, 0.0),
     ],
 )
@@ -90,9 +95,8 @@ def test_a_value_of_text_is_a_feature_of_0_and_1(to: str) -> None:
 REFUSED: list[tuple[tuple[str, ...], str, dict[str, Any], Reason]] = [
     (EVERY[1:], "trees", {"scaling": "per-query"}, "scaling"),
     (EVERY[1:], "linear", {"scaling": "per-query", "log1p": False}, "scaling"),
-    (("lightgbm", *ENGINES), "linear", {"log1p": True}, "log1p"),
-    (("lightgbm", "opensearch", "elasticsearch"), "trees+linear", {"log1p": True}, "log1p"),
-    (("solr",), "mlp", {"log1p": True}, "log1p"),
+    (("lightgbm",), "linear", {"log1p": True}, "log1p"),
+    (("lightgbm",), "trees+linear", {"log1p": True}, "log1p"),
     (ENGINES, "trees", {"missing": 2.0}, "missing"),
     (("lightgbm",), "linear", {"missing": 0.0, "log1p": False}, "missing"),
     (ENGINES, "trees", WITH_INDICATOR, "indicators"),
@@ -123,10 +127,24 @@ def test_a_policy_without_trees_and_start_is_refused(to: str) -> None:
     assert refused.value.reason == "no trees"
 
 
+def test_a_server_without_logarithms_reads_features_that_are_some() -> None:
+    made = policy("trees+linear", scaling="none")
+    start, trees = FORMATS["opensearch"].encode(made, "shop").decode().splitlines()
+    start, trees = json.loads(start)["model"], json.loads(trees)["model"]
+    assert (start["name"], start["model"]["type"]) == ("shop_start", "model/linear")
+    assert list(json.loads(start["model"]["definition"])) == [f"log1p_{name}" for name in NAMES]
+    assert (trees["name"], trees["model"]["type"]) == ("shop", "model/xgboost+json")
+    assert json.loads(trees["model"]["definition"])[0]["split"] in NAMES
+    solr = json.loads(FORMATS["solr"].encode(policy("mlp", scaling="none"), "shop"))
+    assert solr["features"] == [{"name": f"log1p_{name}"} for name in NAMES]
+    column = json.loads(FORMATS["opensearch"].encode(policy("trees+column", scaling="none"), "shop").splitlines()[0])
+    assert json.loads(column["model"]["model"]["definition"]) == {"live score": 1.0}
+
+
 def test_the_whole_message() -> None:
     with pytest.raises(CannotExport) as refused:
         FORMATS["solr"].encode(policy("linear"), "m")
     assert str(refused.value) == (
         "--to solr: features are scaled among the candidates of a query, and this format scores one document by "
-        "itself; `--to onnx` holds it, or fit with --scaling none --no-log1p (certify shows what that costs)."
+        "itself; `--to onnx` holds it, or fit with --scaling none (certify shows what that costs)."
     )

@@ -12,7 +12,7 @@ RAW = FeatureSchema(("price", "stock"), scaling="none")
 INFINITE = np.float32(np.inf)
 
 
-def log1p(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def log1p(values: np.ndarray) -> np.ndarray:
     out = np.array(values, np.float32)
     signed_log1p(out, out=out)
     return out

@@ -7,21 +7,13 @@ HELD = "`--to onnx` holds it"
 NO_TREES = "the model has no trees: it ranks as the current ranker does, so there is nothing to export."
 
 
-def refuse_scaling(to: str, schema: FeatureSchema, remedy: str = "--scaling none --no-log1p") -> None:
+def refuse_scaling(to: str, schema: FeatureSchema) -> None:
     """Refuse features that are scaled per query: the format sees one document at a time."""
     if schema.scaling == "per-query":
         raise CannotExport(
             to, "scaling", "features are scaled among the candidates of a query, and this format scores one document "
-            f"by itself; {HELD}, or fit with {remedy} (certify shows what that costs).",
+            f"by itself; {HELD}, or fit with --scaling none (certify shows what that costs).",
         )  # fmt: skip
-
-
-def refuse_log1p(to: str, schema: FeatureSchema, what: str) -> None:
-    """Refuse x -> sign(x) log(1 + |x|) in front of anything but trees, which take it in."""
-    if schema.log1p:
-        message = f"{what} reads log(1 + |x|) of each feature, which this format cannot compute; {HELD}"
-        remedy = "or take logarithms of heavy-tailed features yourself, and fit with --scaling none --no-log1p"
-        raise CannotExport(to, "log1p", f"{message}, {remedy}.")
 
 
 def refuse_missing(to: str, schema: FeatureSchema) -> None:

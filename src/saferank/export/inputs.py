@@ -7,9 +7,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.types.ranking_data import RankingData
+from saferank.engine.types.ranking_data import RankingData, signed_log1p
 from saferank.features.schema import FeatureSchema, indicator_name
 from saferank.policy.policy import Policy
+
+LOGARITHM = "log1p_"
+"""In front of the name of a feature: sign(x) log(1 + |x|) of it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,23 @@ def scores_of(policy: Policy, rows: NDArray[np.float32], offsets: NDArray[np.int
     names = Inputs.of(policy.schema).names
     data = RankingData(rows, offsets, feature_names=names, check_finite=False)
     return policy.scores(data)
+
+
+def logarithm_names(names: Iterable[str], schema: FeatureSchema) -> list[str]:
+    """Return the names of the features that a weighted sum or a network reads in a format without logarithms.
+
+    With `log1p`, the server computes sign(x) log(1 + |x|) of a feature x as a feature of its own, called log1p_x.
+    """
+    return [f"{LOGARITHM}{name}" if schema.log1p else name for name in names]
+
+
+def column(name: str, rows: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float32]:
+    """Return the column of this name, or the logarithm of one; a `ValueError` if there is none."""
+    if name in names or not name.startswith(LOGARITHM):
+        return rows[:, names.index(name)]
+    out = rows[:, names.index(name.removeprefix(LOGARITHM))].copy()
+    signed_log1p(out, out=out)
+    return out
 
 
 def unique_names(names: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.export.common_refusals import NO_TREES, refuse_log1p, refuse_scaling
+from saferank.export.common_refusals import HELD, NO_TREES, refuse_scaling
 from saferank.export.inputs import Inputs, unique_names
 from saferank.export.raw_trees import Node, leaves, raw_trees, splits
 from saferank.export.refusal import CannotExport
@@ -36,7 +36,11 @@ def encode(policy: Policy) -> bytes:
     if parts.start == "column":
         trees.insert(0, _linear_leaf([len(inputs.names) - 1], [1.0]))
     elif parts.start == "linear":
-        refuse_log1p(to, schema, "the weighted sum")
+        if schema.log1p:
+            message = (
+                f"a weighted sum of logarithms is not made of trees; {HELD}, or fit with --scaling none --no-log1p"
+            )
+            raise CannotExport(to, "log1p", f"{message}, on features whose logarithms you have taken yourself.")
         if schema.missing != "error":
             message = "in LightGBM a weighted sum has no value where a feature has none; `--to onnx` holds it."
             raise CannotExport(to, "missing", message)

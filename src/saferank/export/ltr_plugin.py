@@ -3,7 +3,8 @@
 Trees are `model/xgboost+json`, XGBoost's dump: a value goes to the node `yes` if it is less than `split_condition`, and
 a feature without a value is 0, whatever `missing` says. A weighted sum is `model/linear`. The plugin computes with
 float32. Trees on top of a weighted sum or a column are two models: the score is the sum of theirs, which two rescorers
-in a row add up (`score_mode` total).
+in a row add up (`score_mode` total). A weighted sum of logarithms reads features log1p_NAME, which the feature set
+derives from the others (`derived_expression`); trees read the features as they are.
 """
 
 import json
@@ -13,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.export.common_refusals import NO_TREES, refuse_log1p, refuse_missing, refuse_scaling
-from saferank.export.inputs import Inputs
+from saferank.export.common_refusals import NO_TREES, refuse_missing, refuse_scaling
+from saferank.export.inputs import Inputs, column, logarithm_names
 from saferank.export.raw_trees import Node, Split, raw_trees
 from saferank.export.refusal import CannotExport
 from saferank.export.scorer_parts import ScorerParts
@@ -31,14 +32,14 @@ def encode(policy: Policy, name: str, to: str) -> bytes:
     if parts.start == "mlp":
         message = "this plugin has no neural networks; `--to onnx` holds it."
         raise CannotExport(to, "start" if parts.forest.trees else "scorer", message)
-    if parts.start == "linear":
-        refuse_log1p(to, schema, "the weighted sum")
     if parts.start in ("none", "column") and not parts.forest.trees:
         raise CannotExport(to, "no trees", NO_TREES)
     models: list[tuple[str, Any]] = []
     if parts.start != "none":
-        weights = [1.0] if parts.start == "column" else [float(weight) for weight in parts.layers[0][0][0]]
-        models.append((LINEAR, dict(zip(names[-len(weights) :], weights, strict=True))))
+        weights = {names[-1]: 1.0}
+        if parts.start == "linear":
+            weights = dict(zip(logarithm_names(names, schema), map(float, parts.layers[0][0][0]), strict=True))
+        models.append((LINEAR, weights))
     if parts.forest.trees:
         models.append((TREES, [_node(tree, names, [0], 0) for tree in raw_trees(parts.forest, schema)]))
     called = [f"{name}_start", name][-len(models) :]
@@ -68,7 +69,7 @@ def _model_scores(model: dict[str, str], rows: NDArray[np.float32], names: tuple
     definition = json.loads(model["definition"])
     if model["type"] == LINEAR:
         for name, weight in definition.items():
-            out += np.float32(weight) * rows[:, names.index(name)]
+            out += np.float32(weight) * column(name, rows, names)
     elif model["type"] == TREES:
         for tree in definition:
             out += _leaf_values(tree, rows, names)

@@ -39,7 +39,7 @@ class Split:
     @property
     def above(self) -> np.float32:
         """The smallest float32 that goes right: x <= threshold if and only if x < above."""
-        return np.nextafter(self.threshold, LARGEST)  # LARGEST stays as it is: no feature is that large
+        return np.float32(np.nextafter(self.threshold, LARGEST))  # LARGEST stays: no feature is that large
 
 
 Node: TypeAlias = Leaf | Split

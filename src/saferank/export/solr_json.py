@@ -2,6 +2,7 @@
 
 Solr computes with float32, and a feature without a value is 0. It adds 1e-6 to every threshold of a tree when it reads
 the model, so that much is taken off before; thresholds of less than 4e-6 are then met to within 3e-13.
+A weighted sum or a network of logarithms reads features log1p_NAME, which the feature store has to compute.
 """
 
 import json
@@ -11,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.export.common_refusals import HELD, NO_TREES, refuse_log1p, refuse_missing, refuse_scaling
-from saferank.export.inputs import Inputs
+from saferank.export.common_refusals import HELD, NO_TREES, refuse_missing, refuse_scaling
+from saferank.export.inputs import Inputs, column, logarithm_names
 from saferank.export.raw_trees import Node, Split, raw_trees
 from saferank.export.refusal import CannotExport
 from saferank.export.scorer_parts import ScorerParts
@@ -30,16 +31,14 @@ def encode(policy: Policy, name: str) -> bytes:
     refuse_missing(to, schema)
     if parts.start != "none" and parts.forest.trees:
         message = "the trees correct other scores (a column, a weighted sum or a network), and Solr cannot add the two"
-        raise CannotExport(
-            to, "start", f"{message}; {HELD}, or fit with --scorer mlp or linear --scaling none --no-log1p."
-        )
+        raise CannotExport(to, "start", f"{message}; {HELD}, or fit with --scorer mlp or linear --scaling none.")
     params: dict[str, Any]
     if parts.start == "linear":
-        refuse_log1p(to, schema, "the weighted sum")
+        names = tuple(logarithm_names(names, schema))
         weights = parts.layers[0][0][0]
         kind, params = "LinearModel", {"weights": dict(zip(names, map(float, weights), strict=True))}
     elif parts.start == "mlp":
-        refuse_log1p(to, schema, "the neural network")
+        names = tuple(logarithm_names(names, schema))
         kind, params = "NeuralNetworkModel", {"layers": _layers(parts)}
     elif not parts.forest.trees:
         raise CannotExport(to, "no trees", NO_TREES)
@@ -56,9 +55,9 @@ def scores(text: bytes, rows: NDArray[np.float32], names: tuple[str, ...]) -> ND
     given = np.nan_to_num(rows.astype(np.float32), nan=0.0)
     try:
         model = json.loads(text)
-        order = [names.index(feature["name"]) for feature in model["features"]]
-        given, kind, params = given[:, order], model["class"].removeprefix(PACKAGE), model["params"]
         found = [feature["name"] for feature in model["features"]]
+        given = np.column_stack([column(name, given, names) for name in found])
+        kind, params = model["class"].removeprefix(PACKAGE), model["params"]
         if kind == "LinearModel":
             weights = np.array([params["weights"][name] for name in found], np.float32)
             return (given @ weights).astype(np.float64)

@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def encode(policy: Policy) -> bytes:
     """Return the expression, for `expression: file:NAME.expression` in a rank profile."""
     to, schema, parts, inputs = "vespa", policy.schema, ScorerParts.of(policy), Inputs.of(policy.schema)
-    refuse_scaling(to, schema, "--scaling none")
+    refuse_scaling(to, schema)
     if parts.start == "mlp":
         message = "as one expression a neural network is too long; Vespa reads it as ONNX (--to onnx)."
         raise CannotExport(to, "start" if parts.forest.trees else "scorer", message)
