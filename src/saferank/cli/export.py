@@ -29,9 +29,9 @@ def export(
     """Write a model in the format of a search server; nothing of saferank is needed there.
 
     The features that it is given are raw: what fit did to them is part of the
-    exported model. Features scaled per query fit into ONNX only; the other formats
-    score one document by itself, and need a fit with --scaling none. What a format
-    cannot hold is refused.
+    exported model. Only ONNX holds features that are scaled per query; the other
+    formats score one document by itself, and need a fit with --scaling none.
+    What a format cannot hold is refused.
 
     Beside FILE, FILE.golden.json has rows of features and their scores. They are
     replayed on export and by --verify: ONNX in onnxruntime, LightGBM in LightGBM,

@@ -37,10 +37,8 @@ def encode(policy: Policy) -> bytes:
         trees.insert(0, _linear_leaf([len(inputs.names) - 1], [1.0]))
     elif parts.start == "linear":
         if schema.log1p:
-            message = (
-                f"a weighted sum of logarithms is not made of trees; {HELD}, or fit with --scaling none --no-log1p"
-            )
-            raise CannotExport(to, "log1p", f"{message}, on features whose logarithms you have taken yourself.")
+            remedy = "fit with --scaling none --no-log1p on features whose logarithms you have taken yourself"
+            raise CannotExport(to, "log1p", f"LightGBM has no weighted sums of logarithms; {HELD}, or {remedy}.")
         if schema.missing != "error":
             message = "in LightGBM a weighted sum has no value where a feature has none; `--to onnx` holds it."
             raise CannotExport(to, "missing", message)
