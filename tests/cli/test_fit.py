@@ -210,6 +210,13 @@ def test_method_and_estimated_examination(here: Path, call: Call) -> None:
     assert curve.startswith("1, 0.")
 
 
+def test_auto_is_gain_bound_for_a_scorer_without_trees(here: Path, call: Call) -> None:
+    ran = call("--method", "auto", "--no-compare")
+    assert ran.exit_code == 0
+    assert Policy.load(here / "model").manifest["settings"]["method"] == "gain-bound"
+    assert "gain-bound" in cells(ran.out)
+
+
 def test_other_columns_of_the_log(here: Path, call: Call) -> None:
     table = pq.read_table("log.parquet")
     pq.write_table(

@@ -169,6 +169,7 @@ def fit(
 
         ranker.fit(aggregated, data, earlier=past, live=live, progress=show)
     ranker.save(out)
+    method = ranker.policy.manifest["settings"]["method"]  # auto may stand for another
     for warning in ranker.warnings:
         tell(warning, errors, headline="Warning:", style="yellow")
     used = {*ranker.policy.schema.categories, *named.values()}

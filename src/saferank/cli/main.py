@@ -18,6 +18,7 @@ from saferank.cli.config import VARIABLE, use_config
 from saferank.cli.data import data
 from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
+from saferank.cli.export import export
 from saferank.cli.fit import fit
 from saferank.cli.plan import PlanCommand, plan
 from saferank.cli.rank import rank
@@ -103,6 +104,7 @@ def saferank(
     [cyan]saferank certify model log.parquet --features features.parquet[/cyan]
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
+    [cyan]saferank export model --to onnx --out model.onnx[/cyan]
 
     [cyan]saferank aggregate[/cyan] counts a large log once for all of these, and
     [cyan]saferank plan[/cyan] says how to make the next log decisive. Any other ranker can be
@@ -125,7 +127,7 @@ def saferank(
     use_config(context, config)
 
 
-for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certify, report, rank, reproduce):
+for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certify, report, rank, export, reproduce):
     app.command(cls=PlanCommand if command is plan else None)(command)
 
 

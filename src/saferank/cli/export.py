@@ -1,0 +1,70 @@
+"""`saferank export`: a model in the format of a search server, and proof that it scores the same there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from saferank.cli.log_options import check_output_file
+from saferank.cli.screen import tell
+from saferank.engine.errors import DataError, UsageError
+
+
+def export(
+    model: Annotated[
+        Path | None,
+        typer.Argument(metavar="MODEL", help="A folder that [cyan]saferank fit[/cyan] wrote.", show_default=False),
+    ] = None,
+    to: Annotated[
+        Literal["onnx", "lightgbm", "opensearch", "elasticsearch", "solr", "vespa"] | None,
+        typer.Option(metavar="FORMAT", help="onnx, lightgbm, opensearch, elasticsearch, solr or vespa."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; its name is the name of the model.")] = None,
+    verify: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Score the golden vectors of an exported FILE again.")
+    ] = None,
+) -> None:
+    """Write a model in the format of a search server; nothing of saferank is needed there.
+
+    The features that it is given are raw: what fit did to them is part of the
+    exported model. Only ONNX holds features that are scaled per query; the other
+    formats score one document by itself, and need a fit with --scaling none.
+    What a format cannot hold is refused.
+
+    Beside FILE, FILE.golden.json has rows of features and their scores. They are
+    replayed on export and by --verify: ONNX in onnxruntime, LightGBM in LightGBM,
+    the others by an evaluator written from their documentation. Scores that
+    differ by more than 1e-5 of their size end with exit code 1.
+
+    [cyan]saferank export model --to onnx --out model.onnx[/cyan]
+    [cyan]saferank export --verify model.onnx[/cyan]
+    """
+    if verify is not None:
+        if model is not None or to is not None or out is not None:
+            raise UsageError("--verify takes an exported file alone, without MODEL, --to and --out.")
+        _verify(verify)
+        return
+    if model is None or to is None or out is None:
+        raise UsageError("export needs MODEL, --to and --out: saferank export model --to onnx --out model.onnx.")
+    check_output_file(out)
+    from saferank.export.export_policy import export_policy
+    from saferank.export.golden import golden_file
+    from saferank.policy.policy import Policy
+
+    done = export_policy(Policy.load(model), to, out)
+    tell(
+        f"{out}: {to}; {done.documents} golden vectors in {golden_file(out)}, largest relative difference of scores "
+        f"{done.difference:.0e}."
+    )
+
+
+def _verify(exported: Path) -> None:
+    from saferank.export.export_policy import TOLERATED, verify_export
+
+    done = verify_export(exported)
+    if not done.same:
+        message = f"scores of {done.documents} golden vectors differ by {done.difference:.0e} of their size, and "
+        raise DataError(f"{message}{TOLERATED:.0e} is tolerated; export the model again.", file=exported)
+    tell(f"{exported}: {done.documents} golden vectors, largest relative difference of scores {done.difference:.0e}.")
