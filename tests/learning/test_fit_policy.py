@@ -223,8 +223,8 @@ def test_the_hash_is_of_the_content(change: str) -> None:
     assert DATA.document_ids is not None
     changed: dict[str, Any] = {
         "features": DATA.features + (np.arange(DATA.documents) == 5)[:, None].astype(np.float32),
-        "query_ids": np.char.add("x", DATA.query_ids),
-        "document_ids": np.char.add("x", DATA.document_ids),
+        "query_ids": np.char.add("x", DATA.query_ids.astype(str)),
+        "document_ids": np.char.add("x", DATA.document_ids.astype(str)),
         "feature_names": NAMES[::-1],
         "offsets": np.concatenate([[0], [1], DATA.offsets[2:]]),
     }

@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.ranking_data import RankingData
@@ -13,6 +14,7 @@ from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import choose
 from saferank.learning.start import logging_model
 from saferank.policy.scorers import score
+from saferank.policy.scorers.trees import Trees
 
 QUERIES, DOCUMENTS, INTERACTIONS = 200, 15, 8_000
 EXAMINATION = 1 / np.arange(1, 6) ** 0.7
@@ -38,15 +40,16 @@ def test_what_is_foreseen_is_not_better_than_the_truth(
         simulate(ranker, offsets, relevance, EXAMINATION, round(share * INTERACTIONS), np.random.default_rng(part))
         for part, share in enumerate((0.6, 0.2))
     ]
-    train, validation = logged_parts(data, *logs, EXAMINATION)
+    train, validation = logged_parts(data, logs[0], logs[1], EXAMINATION)
     start = logging_model("gbdt", train, validation)
+    assert isinstance(start, Trees)
     learned = deepcopy(start)
     foreseen = choose(learned, find_evidence(start, train, validation), train, validation, seed=0).chosen
     assert foreseen is not None
     issued = logs[0].merge(logs[1]).interactions[data.query_of_document]
 
-    def clicks(scores: np.ndarray) -> float:
-        return float((exposure(scores, offsets, EXAMINATION) * relevance) @ issued) / (issued.sum() / DOCUMENTS)
+    def clicks(scores: NDArray[np.float32]) -> float:
+        return DOCUMENTS * float((exposure(scores, offsets, EXAMINATION) * relevance) @ issued) / float(issued.sum())
 
     now = clicks(ranker)
     truth = clicks(score(learned, features)) / now - 1

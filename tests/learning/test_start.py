@@ -42,7 +42,7 @@ def shown_by(scorer: torch.nn.Module, data: RankingData) -> Any:
 
 
 def scaled(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    return features / np.maximum(np.abs(features).max(axis=0), 1)
+    return np.asarray(features / np.maximum(np.abs(features).max(axis=0), 1), np.float32)
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -336,7 +336,7 @@ def test_clicks_below_the_ranks_that_are_counted(world: World, log: AggregatedLo
 def test_a_join_that_fails_is_refused(world: World, log: AggregatedLog, better: Ranker) -> None:
     data = world.shop.data()
     assert data.query_ids is not None
-    strangers = replace(data, query_ids=np.char.add("other-", data.query_ids))
+    strangers = replace(data, query_ids=np.char.add("other-", data.query_ids.astype(str)))
     with pytest.raises(Refused) as raised:
         certify(NewRanker(strangers, better.flat), log, QUICK)
     assert raised.value.code == "few-queries-ranked"
