@@ -31,6 +31,7 @@ CALLS: dict[str, list[str]] = {
     "certify": ["model", *LOG, "--serve-as", "sampled"],
     "report": ["model"],
     "rank": ["model", "features.parquet", "--ignore", "logging_score", "--out", "ranked.parquet"],
+    "export": ["model", "--to", "onnx", "--out", "model.onnx"],
 }
 """The other two, demo and reproduce, are in the tests of their own."""
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file
 from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
@@ -25,6 +26,7 @@ def export(
     verify: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Score the golden vectors of an exported FILE again.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write a model in the format of a search server; nothing of saferank is needed there.
 
@@ -44,7 +46,7 @@ def export(
     if verify is not None:
         if model is not None or to is not None or out is not None:
             raise UsageError("--verify takes an exported file alone, without MODEL, --to and --out.")
-        _verify(verify)
+        _verify(verify, as_json=as_json)
         return
     if model is None or to is None or out is None:
         raise UsageError("export needs MODEL, --to and --out: saferank export model --to onnx --out model.onnx.")
@@ -54,17 +56,31 @@ def export(
     from saferank.policy.policy import Policy
 
     done = export_policy(Policy.load(model), to, out)
+    if as_json:
+        print_json(
+            {
+                "out": out,
+                "to": to,
+                "golden": golden_file(out),
+                "documents": done.documents,
+                "difference": done.difference,
+            }
+        )
+        return
     tell(
         f"{out}: {to}; {done.documents} golden vectors in {golden_file(out)}, largest relative difference of scores "
         f"{done.difference:.0e}."
     )
 
 
-def _verify(exported: Path) -> None:
+def _verify(exported: Path, *, as_json: bool) -> None:
     from saferank.export.export_policy import TOLERATED, verify_export
 
     done = verify_export(exported)
     if not done.same:
         message = f"scores of {done.documents} golden vectors differ by {done.difference:.0e} of their size, and "
         raise DataError(f"{message}{TOLERATED:.0e} is tolerated; export the model again.", file=exported)
+    if as_json:
+        print_json({"verified": exported, "documents": done.documents, "difference": done.difference})
+        return
     tell(f"{exported}: {done.documents} golden vectors, largest relative difference of scores {done.difference:.0e}.")
