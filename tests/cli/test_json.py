@@ -86,6 +86,7 @@ ON_SCREEN: dict[str, Numbers] = {
     "certify": lambda made: [f"{made[name]:+.5f}" for name in ("improvement", "lower", "upper")],
     "report": lambda made: [made["kind"], made["out"]],
     "rank": lambda made: [f"{made['documents']:,}", made["serve_as"]],
+    "export": lambda made: [made["out"], made["to"], f"{made['documents']} golden", f"{made['difference']:.0e}"],
 }
 
 
