@@ -4,7 +4,7 @@ Shops of 300 queries with 20 documents, of which 10 are shown. The features tell
 (or all of it); the current ranker knows all of it, blurred by noise, so that it is the best possible, nearly so, fair
 or poor. Improvements are in percent of the clicks of the current ranker: that of what is learned by default, as it was
 foreseen and as it is, the mean over shops, and the largest difference in one shop. Exit code 1 if the mean is foreseen
-more than 3 points too high in any row.
+more than 5 points too high anywhere.
 """
 
 import argparse
@@ -108,11 +108,11 @@ def main() -> int:
             shops = [make_shop(seed, *RANKERS[name], size) for seed in range(options.shops)]
             found = 100 * np.array([foreseen_and_true(shop, known=known) for shop in shops])
             (foreseen, true), off = found.mean(axis=0), found[:, 0] - found[:, 1]
-            good &= foreseen - true <= 3
+            good &= bool(foreseen - true <= 5)
             cells.append(f"{foreseen:+.1f} / {true:+.1f} ({off[np.abs(off).argmax()]:+.1f})")
         table.add_row(name + (", scores known" if known else ""), *cells)
     console.print(table)
-    console.print("Foreseen too high in the mean by at most 3 points: " + ("yes" if good else "NO"))
+    console.print("Foreseen too high in the mean by at most 5 points: " + ("yes" if good else "NO"))
     return 0 if good else 1
 
 
