@@ -53,11 +53,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`synthetic:small` with a fifth of its queries: for long commands, where their path is tested."""
+    """`synthetic:small` with a fifth of its queries, and short paths: for long commands, whose course is tested."""
     from saferank.datasets.synthetic import PRESETS
 
     small = PRESETS["small"]
     monkeypatch.setitem(PRESETS, "small", replace(small, queries=(120, 40, 40)))
+    monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 2, 5, 12, 27, 60))
 
 
 @pytest.fixture(scope="session")

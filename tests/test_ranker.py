@@ -104,6 +104,7 @@ def counted(log: Path, data: RankingData) -> dict[str, LogStatistics]:
 def test_from_log_to_ranking(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is the one fitted on the simulator's counts, and on labels better than the logging policy."""
     monkeypatch.setattr("saferank.learning.start.MOST_QUERIES", 100)
+    monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 5, 27, 60))
     world = small_world()
     ranker = SafeRanker(examination="inverse-rank:2", seed=5).fit(written.log, written.features)
 
