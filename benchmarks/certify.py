@@ -228,12 +228,11 @@ def outcome(name: str, number: int, better: bool) -> dict[str, Any] | None:
 
 
 def fitted(world: World, log: AggregatedLog, seed: int) -> Ranker:
-    """What `saferank fit` learns from the log and features that know the relevance with noise."""
+    """What `saferank fit` learns by default from the log and features that know the relevance with noise."""
     from saferank.ranker import SafeRanker
 
     data = world.shop.features(np.random.default_rng([9, seed % SHOPS]))
-    ranker = SafeRanker(method="exposure-ips", scorer="linear", log1p=False, learning_rate=0.02, epochs=10, seed=seed)
-    scores = ranker.fit(log, data).predict(data)
+    scores = SafeRanker(log1p=False, seed=seed).fit(log, data).predict(data)
     return Ranker(scores.reshape(world.shop.queries, world.shop.documents))
 
 

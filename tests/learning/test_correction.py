@@ -16,8 +16,10 @@ from saferank.learning.evidence import (
     Slopes,
     find_evidence,
     fit_slopes,
+    orthogonal,
     with_relevance,
     within_queries,
+    within_query_slopes,
 )
 from saferank.learning.fit_policy import logged_parts
 from saferank.learning.methods import LoggedPart
@@ -225,3 +227,23 @@ def test_trees_on_a_model_are_kept_and_more_are_added(part: Part, parts: tuple[L
     np.testing.assert_array_equal(second.forest.value[kept], first.forest.value)
     assert isinstance(second.start, torch.nn.Module)
     assert part.data.documents == len(more.starts[0])
+
+
+def test_columns_that_say_nearly_the_same_are_told_apart_by_what_each_adds() -> None:
+    """Uncorrelated within queries, by the weights of the clicks; the first is as it was, and a fit by them the same."""
+    part = make_part(3)
+    sample = Sample(part.data, part.log, EXAMINATION)
+    rng = np.random.default_rng(0)
+    first = part.logging_scores.astype(np.float64)
+    columns = np.stack([first, first + 1e-2 * rng.normal(size=len(first)), np.exp(first), np.zeros(len(first))])
+    found = orthogonal(columns, sample)
+    np.testing.assert_allclose(found[0], columns[0], rtol=1e-12)
+    weight = click_evidence(part.log, EXAMINATION).weight
+    within = np.stack([within_queries(column, weight, part.data.offsets) for column in found])
+    scale = np.sqrt(np.maximum((weight * within**2).sum(axis=1), 1e-9))
+    np.testing.assert_allclose((weight * within) @ within.T / np.outer(scale, scale), np.diag([1, 1, 1, 0]), atol=1e-4)
+    before, after = (within_query_slopes([sample], [values])[0] @ values for values in (columns[:3], found[:3]))
+    offsets = part.data.offsets
+    np.testing.assert_allclose(
+        within_queries(before, weight, offsets), within_queries(after, weight, offsets), atol=1e-6
+    )

@@ -1,6 +1,7 @@
 """What formats that score one document by itself cannot hold."""
 
 from saferank.export.refusal import CannotExport
+from saferank.export.scorer_parts import ScorerParts
 from saferank.features.schema import FeatureSchema
 
 HELD = "`--to onnx` holds it"
@@ -14,6 +15,14 @@ def refuse_scaling(to: str, schema: FeatureSchema) -> None:
             to, "scaling", "features are scaled among the candidates of a query, and this format scores one document "
             f"by itself; {HELD}, or fit with --scaling none (certify shows what that costs).",
         )  # fmt: skip
+
+
+def refuse_without_trees(to: str, parts: ScorerParts, network: str) -> None:
+    """Refuse a neural network, with a message of what to do about it, and a model of no tree at all."""
+    if parts.start == "mlp":
+        raise CannotExport(to, "start" if parts.forest.trees else "scorer", network)
+    if parts.start == "none" and not parts.forest.trees:
+        raise CannotExport(to, "no trees", NO_TREES)
 
 
 def refuse_missing(to: str, schema: FeatureSchema) -> None:

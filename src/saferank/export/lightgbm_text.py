@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.export.common_refusals import HELD, NO_TREES, refuse_scaling
+from saferank.export.common_refusals import HELD, refuse_scaling, refuse_without_trees
 from saferank.export.inputs import Inputs, unique_names
 from saferank.export.raw_trees import Node, leaves, raw_trees, splits
 from saferank.export.refusal import CannotExport
@@ -26,11 +26,7 @@ def encode(policy: Policy) -> bytes:
     """Return the text of the model."""
     to, schema, parts = "lightgbm", policy.schema, ScorerParts.of(policy)
     refuse_scaling(to, schema)
-    if parts.start == "mlp":
-        message = "a neural network is not made of trees; `--to onnx` holds it."
-        raise CannotExport(to, "start" if parts.forest.trees else "scorer", message)
-    if parts.start == "none" and not parts.forest.trees:
-        raise CannotExport(to, "no trees", NO_TREES)
+    refuse_without_trees(to, parts, "a neural network is not made of trees; `--to onnx` holds it.")
     inputs = Inputs.of(schema)
     trees = [_tree(tree) for tree in raw_trees(parts.forest, schema)]
     if parts.start == "column":

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.export.common_refusals import NO_TREES, refuse_scaling
+from saferank.export.common_refusals import refuse_scaling, refuse_without_trees
 from saferank.export.inputs import Inputs, unique_names
 from saferank.export.raw_trees import Node, Split, raw_trees
-from saferank.export.refusal import CannotExport
 from saferank.export.scorer_parts import ScorerParts
 from saferank.features.schema import FeatureSchema
 from saferank.policy.policy import Policy
@@ -34,11 +33,9 @@ def encode(policy: Policy) -> bytes:
     """Return the expression, for `expression: file:NAME.expression` in a rank profile."""
     to, schema, parts, inputs = "vespa", policy.schema, ScorerParts.of(policy), Inputs.of(policy.schema)
     refuse_scaling(to, schema)
-    if parts.start == "mlp":
-        message = "as one expression a neural network is too long; Vespa reads it as ONNX (--to onnx)."
-        raise CannotExport(to, "start" if parts.forest.trees else "scorer", message)
-    if parts.start == "none" and not parts.forest.trees:
-        raise CannotExport(to, "no trees", NO_TREES)
+    refuse_without_trees(
+        to, parts, "as one expression a neural network is too long; Vespa reads it as ONNX (--to onnx)."
+    )
     names = feature_names(inputs.names)
     terms: list[str] = []
     if parts.start == "column":

@@ -137,7 +137,18 @@ def _cast(values: pa.ChunkedArray, kind: pa.DataType, source: str, column: str) 
     try:
         return values.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"holds {values.type}, which cannot be read as {kind}.", file=source, column=column) from error
+        row = next((row for row, value in enumerate(values) if not _casts(value, kind)), None)
+        got = f"holds {values.type}" if row is None else f"got {values[row].as_py()!r}"
+        needed = "an id is text or a number" if pa.types.is_string(kind) else "it must be a number"
+        raise DataError(f"{got}, but {needed}; correct it.", file=source, row=row, column=column) from error
+
+
+def _casts(value: pa.Scalar, kind: pa.DataType) -> bool:
+    try:
+        value.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
 
 
 def _described(data: RankingData, scores: NDArray[Any]) -> dict[str, Any]:
