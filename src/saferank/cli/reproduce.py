@@ -65,6 +65,10 @@ def reproduce(
             "of what each method maximises."
         ),
     ] = "clicks",
+    world: Annotated[
+        str,
+        typer.Option(help="How users click: position-based, trust-bias, adversarial, tail or small-validation."),
+    ] = "position-based",
     gain: Annotated[
         Literal["exponential", "linear"], typer.Option(help="Gain of the NDCG: 2^label - 1, or the label.")
     ] = "exponential",
@@ -107,6 +111,7 @@ def reproduce(
         constant=constant,
         logging_temperature=logging_temperature,
         one_logging_policy=logging_policies == "one",
+        world=world,
         gain=gain,
         training={"stop_by": stop_by, **({"epochs": 10} if quick else {})},
     )

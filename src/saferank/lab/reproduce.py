@@ -25,6 +25,7 @@ from saferank.engine.metrics import Gain
 from saferank.engine.objectives.risk import Constant, Risk
 from saferank.engine.ragged import core_count
 from saferank.files.atomic_write import whole_file
+from saferank.lab.click_worlds import CLICK_WORLDS
 from saferank.lab.paper_methods import (
     ALL_METHODS,
     PAPER_RISK,
@@ -33,6 +34,7 @@ from saferank.lab.paper_methods import (
     evaluate,
     learn_in_world,
     simulate_logs,
+    true_clicks,
 )
 from saferank.lab.results import TOLD_METHODS, method_and_told
 from saferank.lab.shared_arrays import load_prepared, save_prepared
@@ -56,6 +58,8 @@ SCHEMA = pa.schema(
         ("best_epoch", pa.int64()),  # 0: the start; null: nothing was learned
         ("epochs", pa.int64()),
         ("gain", pa.string()),
+        ("world", pa.string()),
+        ("clicks", pa.float64()),  # expected per interaction on the training queries, by the labels alone
     ]
 )
 
@@ -93,6 +97,8 @@ class Plan:
     """What the logging policy's scores are divided by: above 1, it explores more."""
     one_logging_policy: bool = True
     """Whether all runs have the same one; otherwise its own spread adds to that of the methods."""
+    world: str = "position-based"
+    """How clicks come about: a name in CLICK_WORLDS."""
     gain: Gain = "exponential"
     """Of the NDCG: 2^label - 1, or the label."""
     training: dict[str, Any] = field(default_factory=dict)
@@ -104,6 +110,7 @@ class Plan:
             ("scorer", (self.scorer,), SCORERS),
             ("constant", (self.constant,), get_args(Constant)),
             ("gain", (self.gain,), get_args(Gain)),
+            ("world", (self.world,), CLICK_WORLDS),
         ):
             if unknown := [name for name in given if name not in choice]:
                 raise UsageError(f"unknown {what} {', '.join(unknown)}; choose from: {', '.join(choice)}.")
@@ -265,14 +272,15 @@ def _dataset() -> Any:
 @lru_cache(maxsize=1)
 def _world(policy: int) -> Any:
     plan: Plan = _worker["plan"]
-    return make_world(
+    world = make_world(
         _dataset(), seed=policy, scorer=plan.scorer, fraction=plan.fraction, temperature=plan.logging_temperature
     )
+    return CLICK_WORLDS[plan.world].of(world)
 
 
 @lru_cache(maxsize=1)
 def _logs(policy: int, run: int, interactions: int) -> Any:
-    return simulate_logs(_world(policy), interactions, run)
+    return simulate_logs(_world(policy), interactions, run, CLICK_WORLDS[_worker["plan"].world])
 
 
 def _work(job: Job) -> dict[str, Any]:
@@ -306,4 +314,6 @@ def _work(job: Job) -> dict[str, Any]:
         "best_epoch": reports[0].best_epoch if reports else None,
         "epochs": len(reports[0].history) if reports else None,
         "gain": plan.gain,
+        "world": plan.world,
+        "clicks": true_clicks(scorer, world, CLICK_WORLDS[plan.world].traffic(world.train.queries)),
     }
