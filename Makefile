@@ -23,7 +23,7 @@ bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(INSTALLED)
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is in site/: open site/index.html, or serve it (python3 -m http.server -d site) to search in it."
 
 $(INSTALLED): pyproject.toml constraints.txt

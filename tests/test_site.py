@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_site(tmp_path: Path) -> None:
     """Built once, strictly: MkDocs checks links and anchors; the rest is checked on the pages."""
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(build, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
