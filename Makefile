@@ -1,9 +1,9 @@
-# make demo | make test | make bench: each sets up .venv first if it has to.
+# make demo | make test | make bench | make docs: each sets up .venv first if it has to.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test pytest lint bench clean
+.PHONY: demo test pytest lint bench docs clean
 demo: $(INSTALLED)
 	$(BIN)/saferank demo
 
@@ -22,6 +22,10 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+docs: $(INSTALLED)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "The site is in site/: open site/index.html, or serve it (python3 -m http.server -d site) to search in it."
+
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "saferank needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
@@ -29,4 +33,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv site .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
