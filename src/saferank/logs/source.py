@@ -89,6 +89,7 @@ def fetch(expression: ir.Table) -> pa.Table:
         raise DataError(message, file=read) from error
 
 
+@quietly()
 def fetch_sorted(expression: ir.Table, keys: Sequence[str]) -> pa.Table:
     """Run a query and return its result, its rows sorted by those of the keys that it has, texts by their bytes.
 
