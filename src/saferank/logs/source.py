@@ -142,7 +142,8 @@ def run_once(expression: ir.Table) -> Iterator[ir.Table]:
 def _drop(name: str, dialect: Any) -> str:
     """Return the statement that drops a table; Ibis and SQLGlot do not agree on how to build it."""
     statement = sqlglot.parse_one("DROP TABLE IF EXISTS kept")
-    statement.find(sqlglot.exp.Table).set("this", sqlglot.to_identifier(name, quoted=True))
+    for table in statement.find_all(sqlglot.exp.Table):
+        table.set("this", sqlglot.to_identifier(name, quoted=True))
     return str(statement.sql(dialect))
 
 
