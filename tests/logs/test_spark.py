@@ -33,6 +33,13 @@ def session() -> Iterator[Any]:
         yield opened
 
 
+def log_here(**options: Any) -> pa.Table:
+    """The log for DuckDB; to Ibis, timestamps of Spark have no time zone."""
+    table = hard_log(**options)
+    place = table.column_names.index("timestamp")
+    return table.set_column(place, "timestamp", table["timestamp"].cast(pa.timestamp("us")))
+
+
 def put(session: Any, name: str, table: pa.Table) -> None:
     session.createDataFrame(table).repartition(7).write.saveAsTable(name)
 
@@ -46,12 +53,12 @@ def test_rows_of_an_impression_lie_in_several_partitions(session: Any) -> None:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.usefixtures("session")
 def test_counts_are_those_of_duckdb(case: str) -> None:
-    assert_same(load_log(hard_log(), **CASES[case]), load_log("spark:///log", **CASES[case]))
+    assert_same(load_log(log_here(), **CASES[case]), load_log("spark:///log", **CASES[case]))
 
 
 @pytest.mark.usefixtures("session")
 def test_ids_that_are_numbers_in_a_database_of_their_own() -> None:
-    ours = load_log(hard_log(2, numbers=True, longest=12), rankings=True)
+    ours = load_log(log_here(seed=2, numbers=True, longest=12), rankings=True)
     assert_same(ours, load_log("spark:///default/numbers", rankings=True))
     assert find_source("spark:///shop/clicks").name == "spark:///shop/clicks"
 
@@ -62,11 +69,11 @@ def test_lists() -> None:
 
 
 def test_an_ibis_table(session: Any) -> None:
-    assert_same(load_log(hard_log()), load_log(ibis.pyspark.connect(session).table("log")))
+    assert_same(load_log(log_here()), load_log(ibis.pyspark.connect(session).table("log")))
 
 
 def test_bad_rows(session: Any) -> None:
-    rows = hard_log().to_pylist()
+    rows = log_here().to_pylist()
     rows[3]["query_id"], rows[4]["document_id"], rows[5]["position"] = None, None, 0
     rows += [{**rows[20], "position": 99}, {**rows[30], "document_id": "another", "query_id": "another"}]
     table = pa.Table.from_pylist(rows)
@@ -92,7 +99,7 @@ def test_what_is_read_several_times_is_kept(session: Any) -> None:
 def test_training_rows(tmp_path: Path) -> None:
     made = [
         write_training_rows(open_log(log), HashSplit(), tmp_path / f"{place}.parquet")
-        for place, log in enumerate((hard_log(), "spark:///log"))
+        for place, log in enumerate((log_here(), "spark:///log"))
     ]
     assert made[0] == made[1]
     order = [("impression_id", "ascending"), ("position", "ascending")]
@@ -106,4 +113,5 @@ def test_no_such_table(url: str) -> None:
     with pytest.raises(DataError) as caught:
         load_log(url)
     assert caught.value.file == url
+    assert caught.value.exit_code == 1
     assert ("clicks" in str(caught.value)) == ("shop" in url)

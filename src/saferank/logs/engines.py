@@ -66,6 +66,8 @@ def open_tables(text: str) -> tuple[str, dict[str, ir.Table]]:
         there = _tables(connection, database)
         what = f"there is no table '{unquote(table)}'" if table else "name a table after the database"
         raise DataError(f"{what}; there are {there}.", file=name) from error
+    except Exception as error:  # no such database, or no right to look
+        raise DataError(f"cannot be opened ({first_line(error)}); check the URL.", file=name) from error
 
 
 def first_line(error: Exception) -> str:
@@ -93,7 +95,8 @@ def _spark(url: SplitResult) -> Any:
     """Return the session of this process, if there is one, or a new one."""
     from pyspark.sql import SparkSession
 
-    settings = {"spark.ui.showConsoleProgress": "false", **dict(parse_qsl(url.query))}
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.sql.execution.arrow.pyspark.enabled": "true"}
+    settings |= dict(parse_qsl(url.query))
     if url.netloc:
         settings["spark.master"] = f"spark://{url.netloc}"
     return ibis.pyspark.connect(SparkSession.builder.config(map=settings).getOrCreate())

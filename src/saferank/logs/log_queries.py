@@ -45,12 +45,17 @@ def interactions_of(
         metrics["segment"] = log["segment"].min()
     document = log["document_id"].cast("string")
     metrics["clicked"] = document.collect(where=within)
-    if "reward" in log.columns:
+    pairs = "reward" in log.columns and engine == "pyspark"  # for which Ibis cannot order what it collects
+    if pairs:
+        metrics["pairs"] = ibis.struct({"document": document, "reward": log["reward"]}).collect(where=within)
+    elif "reward" in log.columns:
         metrics["rewards"] = log["reward"].collect(where=within, order_by=document)
     found = checked(log.group_by("impression_id").aggregate(**metrics, **check_metrics(log, last, engine)), last)
     clicked = found["clicked"].sort()
     if engine == "duckdb":  # the others have an empty list for no click, not null
         clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
+    if pairs:
+        found = found.mutate(rewards=found["pairs"].sort().map(lambda pair: pair["reward"]))
     found = _with_part(found.mutate(clicked=clicked), split, engine)
     if periods is not None:
         found = found.mutate(period=periods.number(found["first"]))
