@@ -39,8 +39,9 @@ RawLog = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="A Parquet or CSV file, a folder or quoted pattern of such files, a session text, "
-        "or [cyan]duckdb://file.db/table[/cyan].",
+        help="A Parquet or CSV file, a folder or quoted pattern of such files, a session text, or the URL of a table: "
+        "[cyan]duckdb://file.db/table[/cyan], [cyan]postgres://user@host/database/table[/cyan], "
+        "[cyan]spark://host:7077/table[/cyan].",
     ),
 ]
 Log = Annotated[
