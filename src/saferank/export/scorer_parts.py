@@ -25,13 +25,16 @@ class ScorerParts:
     layers: tuple[tuple[Array, Array | None], ...]
     """Weights (outputs, inputs) and bias of each layer, with ReLU between them: one layer if the start is linear."""
     forest: Forest
+    column_scale: float = 1.0
+    """What the column is multiplied by, if the start is one."""
 
     @classmethod
     def of(cls, policy: Policy) -> Self:
         """Return the parts of the scorer of a policy."""
         scorer = policy.scorer
+        scale = 1.0
         if isinstance(scorer, Trees):
-            start, forest = scorer.start, scorer.forest
+            start, forest, scale = scorer.start, scorer.forest, scorer.start_scale
         else:
             start, forest = scorer, Forest.empty()
         if start is None:
@@ -39,7 +42,7 @@ class ScorerParts:
         if isinstance(start, Linear | MLP):
             found = [layer for layer in start.modules() if isinstance(layer, torch.nn.Linear)]
             return cls("linear" if isinstance(start, Linear) else "mlp", tuple(map(_arrays, found)), forest)
-        return cls("column", (), forest)
+        return cls("column", (), forest, scale)
 
 
 def _arrays(layer: torch.nn.Linear) -> tuple[Array, Array | None]:

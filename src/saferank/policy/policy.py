@@ -1,7 +1,9 @@
 """A ranking policy: features in, scores and exposure out."""
 
+import math
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from saferank.engine.errors import UsageError
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.schema import FeatureSchema
-from saferank.policy.scorers import make_scorer, score
+from saferank.policy.scorers import make_scorer, scale_scores, score
+from saferank.policy.scorers.trees import Trees
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,20 @@ class Policy:
     def exposure(self, data: RankingData) -> NDArray[np.float64]:
         """Return the expected examination of each document, rankings being drawn from the policy."""
         return exposure(self.scores(data), data.offsets, self.examination).astype(np.float64)
+
+    def at_temperature(self, temperature: float) -> "Policy":
+        """Return the policy whose scores are these, divided by a temperature: above 1, drawn rankings vary more."""
+        if not 0.0 < temperature < math.inf:
+            raise UsageError(f"a temperature is a positive number; got {temperature}.")
+        scorer = deepcopy(self.scorer)
+        scale_scores(scorer, 1.0 / temperature)
+        settings = scorer.settings if isinstance(scorer, Trees) else self.kind.settings
+        return replace(
+            self,
+            kind=replace(self.kind, settings=settings),
+            scorer=scorer,
+            manifest=self.manifest | {"temperature": temperature * self.manifest.get("temperature", 1.0)},
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write the policy as a folder, atomically; a policy that is already there is replaced."""
