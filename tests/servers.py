@@ -90,6 +90,7 @@ def spark_cluster(workers: int = 2) -> Iterator[Any]:
         settings = {
             "spark.master": f"local-cluster[{workers},1,1024]",
             "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "2g",
             "spark.local.dir": str(folder / "local"),
             "spark.sql.shuffle.partitions": str(2 * workers),
             "spark.sql.warehouse.dir": str(folder / "tables"),
