@@ -6,8 +6,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-
-FILL = "fill it in, or say what stands for it (fit: --missing indicator, or --missing 0)"
+from saferank.features.schema import FILL
 
 
 def is_numeric(kind: pa.DataType) -> bool:
