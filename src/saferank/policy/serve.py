@@ -1,5 +1,7 @@
 """What a policy shows: ranks, and the exposure of each document, by the way it is served."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
