@@ -1,8 +1,9 @@
 """Ten rounds of log, learn, certify, deploy: `python benchmarks/closed_loop.py`.
 
 The true utility of what is live after each round: with the defaults and a certificate, and with IPS or doubly robust
-learning that goes live whatever it is, from the same start and with the same trees. The logging policy of each round
-is the one that is live, so its exposure is known. Each finished run is a line of runs.jsonl in --out, and is not run
+learning that goes live whatever it is, from the same start and with the same trees. With a certificate, what goes live
+is as flat as is proven (`certify --explore`), to learn more from its log. The logging policy of each round is the one
+that is live, so its exposure is known. Each finished run is a line of runs.jsonl in --out, and is not run
 again. Exit code 1 if anything that went live with a certificate was worse than what it replaced.
 """
 
@@ -46,20 +47,22 @@ WORTH_A_LOOK = 0.3
 """Foreseen chance of a proof from which on the held-out part is looked at: each look costs delta."""
 NOT_ASKED, NOTHING_NEW, NOT_YET = "not asked", "nothing new", "not yet"
 """Instead of a verdict: without certificates; if nothing was learned; if a proof is not likely enough yet."""
-CERTIFIED = "defaults, certified"
+CERTIFIED, AS_IT_IS = "defaults, certified", "defaults, certified, not flattened"
 COLOURS = {
     CERTIFIED: "#d55e00",
+    AS_IT_IS: "#e69f00",
     "IPS, blindly": "#0072b2",
     "DR, blindly": "#009e73",
     "IPS (neural network), blindly": "#999999",
 }
 WAYS = {
     CERTIFIED: (FitSettings(), True),
+    AS_IT_IS: (FitSettings(), True),
     "IPS, blindly": (FitSettings(method="exposure-ips"), False),
     "DR, blindly": (FitSettings(method="doubly-robust"), False),
     "IPS (neural network), blindly": (FitSettings(method="exposure-ips", scorer="mlp"), False),
 }
-DEFAULT_WAYS = tuple(WAYS)[:3]
+DEFAULT_WAYS = tuple(WAYS)[:4]
 
 
 def main() -> int:
@@ -100,8 +103,8 @@ def main() -> int:
         settings, certified = WAYS[way]
         world, began = world_of(run), time.monotonic()
         rounds = closed_loop(
-            world, data, settings=settings, certified=certified, rounds=options.rounds, interactions=n, seed=run,
-            progress=tell,
+            world, data, settings=settings, certified=certified, explore=way == CERTIFIED, rounds=options.rounds,
+            interactions=n, seed=run, progress=tell,
         )  # fmt: skip
         start = true_utility(production_policy(world, data), world, data)
         row = key | {
@@ -164,6 +167,8 @@ class Round:
     """Gain that learning expected, if it did."""
     trees: int
     """Of the candidate; 0 for other scorers."""
+    temperature: float = 1.0
+    """That the scores were divided by, if it went live."""
 
 
 def closed_loop(
@@ -172,6 +177,7 @@ def closed_loop(
     *,
     settings: FitSettings,
     certified: bool,
+    explore: bool = False,
     rounds: int,
     interactions: int,
     seed: int,
@@ -185,7 +191,8 @@ def closed_loop(
     Without `certified` it learns from this round's log alone, split as by default, and goes live whatever it is. With
     it, the loop is that of docs/loop.md: the logs of the live policy are read together as long as it is live, those of
     the policies before it are earlier logs, and the new policy goes live if the verdict on the held-out part is DEPLOY,
-    at the delta that the ledger has left. It is not asked for if learning foresees hardly any chance of it.
+    at the delta that the ledger has left. It is not asked for if learning foresees hardly any chance of it. With
+    `explore` it goes live as flat as is proven; utilities of what is live are those of the flatter policy.
     """
     live = production_policy(world, data)
     earlier: list[AggregatedLog] = []
@@ -208,11 +215,11 @@ def closed_loop(
                 start=live,
                 earlier=earlier,
             )
-            verdict, lower = NOT_ASKED, math.nan
+            verdict, lower, temperature = NOT_ASKED, math.nan, 1.0
             if certified:
-                verdict, lower = _verdict(policy, log, world, data, live, earlier, ledger)
+                verdict, lower, temperature = _verdict(policy, log, world, data, live, earlier, ledger, explore)
             if verdict in (NOT_ASKED, Verdict.DEPLOY.value):
-                live = policy
+                live = policy.at_temperature(temperature)
                 if certified:
                     earlier.append(log)
             foreseen = policy.manifest["training"]["chosen"]
@@ -225,6 +232,7 @@ def closed_loop(
                     lower,
                     math.nan if foreseen is None else foreseen["gain"],
                     policy.kind.settings.get("sizes", {}).get("root", 0),
+                    temperature,
                 )
             )
             if progress is not None:
@@ -240,17 +248,18 @@ def _verdict(
     live: Policy,
     earlier: list[AggregatedLog],
     ledger: Path,
-) -> tuple[str, float]:
+    explore: bool,
+) -> tuple[str, float, float]:
     training = policy.manifest["training"]
     if training["best_epoch"] == 0:
-        return NOTHING_NEW, math.nan
+        return NOTHING_NEW, math.nan, 1.0
     if training["chosen"] is not None and training["chosen"]["chance"] < WORTH_A_LOOK:
-        return NOT_YET, math.nan
+        return NOT_YET, math.nan, 1.0
     try:
-        found = certify_learned(policy, log, world, data, live, earlier=earlier, ledger=ledger)
+        found = certify_learned(policy, log, world, data, live, earlier=earlier, ledger=ledger, explore=explore)
     except Refused as refused:
-        return f"refused: {refused.code}", math.nan
-    return found.verdict.value, found.lower
+        return f"refused: {refused.code}", math.nan, 1.0
+    return found.verdict.value, found.lower, found.temperature
 
 
 def closed_loop_figure(history: Mapping[tuple[str, int, int], list[float]]) -> alt.HConcatChart:

@@ -201,6 +201,7 @@ def test_watch_waits_out_a_half_copied_file(
         (["--candidate", "scores.parquet"], 2),
         (["--trained-until", "2026-01-09"], 2),
         (["--trained-without-held-out"], 2),
+        (["--explore", "flat", "--serve-as", "deterministic"], 2),
         (["--most-weight", "0.5"], 2),
         (["--logging-scores", "nobody"], 1),
     ],

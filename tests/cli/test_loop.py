@@ -37,12 +37,17 @@ def test_two_rounds(tmp_path: Path, saferank: Callable[..., Ran]) -> None:
     )
     assert fitted.exit_code == 0, fitted.err
     found = saferank(
-        "certify", tmp_path / "model-1", tmp_path / "live-0", *with_features, *looks, "--out", tmp_path / "1.json"
-    )
+        "certify", tmp_path / "model-1", tmp_path / "live-0", *with_features, *looks, "--out", tmp_path / "1.json",
+        "--explore", tmp_path / "live-model-1",
+    )  # fmt: skip
     assert found.exit_code == 0, found.out + found.err
 
-    live = Policy.load(tmp_path / "model-1")
-    history = ("--live", tmp_path / "model-1", "--earlier", tmp_path / "live-0")
+    live = Policy.load(tmp_path / "live-model-1")  # as flat as is proven
+    temperature = json.loads((tmp_path / "1.json").read_text())["exploration"][-1]["temperature"]
+    assert live.manifest["temperature"] == temperature > 1.0
+    sharp = Policy.load(tmp_path / "model-1").scores(data)
+    np.testing.assert_allclose(live.scores(data), sharp / temperature, rtol=1e-5, atol=1e-6)
+    history = ("--live", tmp_path / "live-model-1", "--earlier", tmp_path / "live-0")
     for month in (1, 2):  # the second time, the log of the live model has grown
         log("live-1", month, live.scores(data), 3_000)
         fitted = saferank(

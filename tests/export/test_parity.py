@@ -52,6 +52,11 @@ def test_trees_go_everywhere_with_log1p_and_thresholds_met_exactly(to: str, miss
     assert difference(policy("trees", scaling="none", log1p=log1p, missing=missing), to) <= TOLERATED
 
 
+@pytest.mark.parametrize("to", ["onnx", "lightgbm", "opensearch", "vespa"])
+def test_a_flatter_policy_on_a_column_is_as_flat_elsewhere(to: str) -> None:
+    assert difference(policy("trees+column", scaling="none", missing=0.0).at_temperature(3.0), to) <= TOLERATED
+
+
 @pytest.mark.parametrize("to", EVERY)
 def test_a_weighted_sum_of_raw_features_goes_everywhere(to: str) -> None:
     assert difference(policy("linear", scaling="none", log1p=False), to) <= TOLERATED

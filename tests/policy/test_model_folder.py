@@ -57,6 +57,22 @@ def test_a_model_that_was_read_and_changed_is_written_as_it_is_now(tmp_path: Pat
     assert again.manifest["inputs"] == {"features": "features.parquet"}
 
 
+@pytest.mark.parametrize("start", ["mlp", "linear", "none", "column"])
+def test_a_temperature_divides_the_scores_and_survives_a_folder(start: str, tmp_path: Path) -> None:
+    data = make_data()
+    for policy in [make_trees(start, missing=0.0), *([make_policy(start)] if start in ("mlp", "linear") else [])]:
+        policy.at_temperature(4.0).at_temperature(0.5).save(tmp_path / "flat")
+        flat = Policy.load(tmp_path / "flat")
+        np.testing.assert_allclose(flat.scores(data), policy.scores(data) / 2.0, rtol=1e-5, atol=1e-6)
+        assert flat.manifest["temperature"] == 2.0
+        twice = Trees.on(flat.scorer, 3) if isinstance(flat.scorer, Trees) else flat.scorer
+        prepared = torch.from_numpy(flat.schema.prepare(data).features)
+        assert torch.equal(twice(prepared), flat.scorer(prepared))
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(UsageError):
+            make_policy().at_temperature(wrong)
+
+
 def test_scores_are_the_scorers_on_prepared_features() -> None:
     policy, data = make_policy(), make_data()
     with torch.no_grad():

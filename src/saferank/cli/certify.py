@@ -86,6 +86,14 @@ def certify(
         ),
     ] = "one-look",
     serve_as: options.ServeAs = "deterministic",
+    explore: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FLATTER",
+            help="With --serve-as sampled, on DEPLOY: write the flattest version of MODEL that is proven as well. Its "
+            "rankings vary more, so its log teaches more.",
+        ),
+    ] = None,
     examination: Annotated[
         str | None, typer.Option(help=options.EXAMINATION, show_default="given to fit, or estimated from LOG")
     ] = None,
@@ -156,7 +164,7 @@ def certify(
     [cyan]saferank certify model log.parquet --features features.parquet[/cyan]
     [cyan]saferank certify --candidate scores.parquet log.parquet --trained-until 2026-01-31[/cyan]
     """
-    from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS
+    from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS, check_model_folder
     from saferank.policy.policy import Policy
     from saferank.verdict.certify import CertifySettings, take_look
     from saferank.verdict.inputs import load_inputs
@@ -178,6 +186,8 @@ def certify(
         model, log = None, model if on_command_line(context, "model") else log
     if log is None or (candidate is None and (model is None or features is None)):
         raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
+    if explore is not None and (candidate is not None or serve_as != "sampled"):
+        raise UsageError("--explore flattens a MODEL whose rankings are drawn: give one, and --serve-as sampled.")
     read = [candidate, features, log]
     read += [] if model is None else [f"{model}/{name}" for name in (MANIFEST, SCHEMA, WEIGHTS)]
     if looks is not None and not watch:
@@ -185,11 +195,16 @@ def certify(
     book = ledger or ledger_path(log)
     check_output_file(out, read)
     check_output_file(book, read, option="--ledger")
+    if explore is not None:
+        check_model_folder(explore)
+        if explore.resolve() in [Path(folder).resolve() for folder in (model, live) if folder is not None]:
+            raise UsageError(f"--explore {explore} is a model that is read; name another folder.")
     if book.resolve() == out.resolve():
         raise UsageError(f"--out and --ledger are both {out}; name two files.")
     settings = CertifySettings(
-        delta, tolerance, bound, clip, most_weight, trust_examination, trust_stability, random_per_unit
-    )
+        delta, tolerance, bound, clip, most_weight, trust_examination, trust_stability, random_per_unit,
+        explore=explore is not None,
+    )  # fmt: skip
     console, status = Console(), Console(stderr=True)
     ranker = str(candidate) if model is None else Policy.load(model)
 
@@ -213,13 +228,15 @@ def certify(
             certificate = take_look(inputs, settings, book)
         LOGGER.info("Verdict: %s", certificate.verdict.value)
         certificate.write(out)
+        if explore is not None and inputs.policy is not None and certificate.verdict.value == "DEPLOY":
+            inputs.policy.at_temperature(certificate.temperature).save(explore)
         return certificate
 
     certificate = _watch(load, judge, status if as_json else console, every, looks) if watch else judge(load())
     if as_json:
         print_json(json.loads(out.read_text()))
     else:
-        _show(certificate, console, out, book)
+        _show(certificate, console, out, book, explore)
     raise typer.Exit(certificate.verdict.exit_code)
 
 
@@ -250,7 +267,7 @@ def _watch(
         time.sleep(every)
 
 
-def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -> None:
+def _show(certificate: Certificate, console: Console, out: Path, ledger: Path, flatter: Path | None) -> None:
     """Print one screen: the verdict, its meaning, the numbers, the other bounds, the assumptions."""
     from saferank.engine.bounds.registry import BOUNDS
     from saferank.logs.earlier_logs import in_words
@@ -286,6 +303,7 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
         "logging exposure": f"{certificate.logging_exposure}, by {certificate.strata}",
         "examination": f"{certificate.examination['kind']}: {curve}",
         **({"also read": in_words(earlier)} if earlier else {}),
+        **({"to explore": _exploration(certificate, flatter)} if flatter and verdict == "DEPLOY" else {}),
         "look": f"number {certificate.look} at this data: it uses {certificate.spent:.4g} of delta "
         f"{certificate.delta:g}, {left:.4g} is left for further looks",
     }.items():
@@ -306,6 +324,14 @@ def _show(certificate: Certificate, console: Console, out: Path, ledger: Path) -
     for doubt in certificate.doubts:
         console.print(Text.assemble(("Doubt: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
     tell(f"Certificate with all details: {out}. Record of looks: {ledger}.", console)
+
+
+def _exploration(certificate: Certificate, flatter: Path) -> str:
+    if not certificate.exploration:
+        return f"no flatter policy is proven: {flatter} is the model as it is"
+    row = certificate.exploration[-1]
+    improvement, low = (f"{value / (certificate.click_rate or 1.0):+.1%}" for value in (row.improvement, row.lower))
+    return f"{flatter}, with all scores divided by {row.temperature:g}: {improvement}, at least {low}"
 
 
 def _bounds_table(certificate: Certificate) -> Table:

@@ -29,7 +29,7 @@ def encode(policy: Policy) -> bytes:
     inputs = Inputs.of(schema)
     trees = [_tree(tree) for tree in raw_trees(parts.forest, schema)]
     if parts.start == "column":
-        trees.insert(0, _linear_leaf([len(inputs.names) - 1], [1.0]))
+        trees.insert(0, _linear_leaf([len(inputs.names) - 1], [parts.column_scale]))
     elif parts.start == "linear":
         if schema.log1p:
             remedy = "fit with --scaling none --no-log1p on features whose logarithms you have taken yourself"

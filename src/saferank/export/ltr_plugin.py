@@ -35,7 +35,7 @@ def encode(policy: Policy, name: str, to: str) -> bytes:
         raise CannotExport(to, "no trees", NO_TREES)
     models: list[tuple[str, Any]] = []
     if parts.start != "none":
-        weights = {names[-1]: 1.0}
+        weights = {names[-1]: parts.column_scale}
         if parts.start == "linear":
             weights = dict(zip(logarithm_names(names, schema), map(float, parts.layers[0][0][0]), strict=True))
         models.append((LINEAR, weights))

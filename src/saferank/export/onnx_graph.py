@@ -40,7 +40,8 @@ def encode(policy: Policy, name: str) -> bytes:
     total = _not_finite(graph, schema)
     if parts.start == "column":
         base = graph.add("Gather", "features", graph.constant(np.array(len(inputs.names) - 1)), axis=1)
-        total = graph.add("Add", total, base)
+        scale = graph.constant(np.array(parts.column_scale, np.float32))
+        total = graph.add("Add", total, graph.add("Mul", base, scale))
     elif parts.start != "none":
         total = graph.add("Add", total, _layers(graph, prepared, parts))
     if parts.forest.trees:

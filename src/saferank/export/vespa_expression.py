@@ -38,7 +38,7 @@ def encode(policy: Policy) -> bytes:
     names = feature_names(inputs.names)
     terms: list[str] = []
     if parts.start == "column":
-        terms.append(names[-1])
+        terms.append(f"{_text(parts.column_scale)} * {names[-1]}")
     elif parts.start == "linear":
         columns = zip(parts.layers[0][0][0], inputs.source, inputs.indicator, strict=True)
         terms += [f"{_text(weight)} * {_prepared(names[place], schema, made)}" for weight, place, made in columns]

@@ -67,6 +67,7 @@ def certify_learned(
     *,
     earlier: Sequence[AggregatedLog] = (),
     ledger: Path | None = None,
+    explore: bool = False,
 ) -> Certificate:
     """Return the verdict on a learned policy, to be served as it was learned: by drawing rankings from it.
 
@@ -75,7 +76,7 @@ def certify_learned(
     return certify(
         ranker_of_policy(policy, data, "sampled"),
         log,
-        CertifySettings(trust_examination=True),  # known here, and a small log cannot check it
+        CertifySettings(trust_examination=True, explore=explore),  # known here, and a small log cannot check it
         examination=world.click_model.examination,
         logging_scores=live.scores(data),
         earlier=earlier,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.arrays import read_arrays
 from saferank.features.schema import FeatureSchema
-from saferank.policy.scorers import make_scorer
+from saferank.policy.scorers import make_scorer, scale_scores, weights_of
 from saferank.policy.scorers.parts import ScorerParts
 from saferank.policy.serve import ServeAs, Served, serve, shown_examination
 
@@ -112,6 +114,22 @@ class Policy:
         from saferank.engine.plackett_luce import exposure
 
         return exposure(self.scores(data), data.offsets, self.examination).astype(np.float64)
+
+    def at_temperature(self, temperature: float) -> Policy:
+        """Return the policy whose scores are these, divided by a temperature: above 1, drawn rankings vary more."""
+        if not 0.0 < temperature < math.inf:
+            raise UsageError(f"a temperature is a positive number; got {temperature}.")
+        from saferank.policy.scorers.trees import Trees
+
+        scorer = deepcopy(self.scorer)
+        scale_scores(scorer, 1.0 / temperature)
+        settings = scorer.settings if isinstance(scorer, Trees) else self.kind.settings
+        return replace(
+            self,
+            kind=replace(self.kind, settings=settings),
+            weights=weights_of(scorer),
+            manifest=self.manifest | {"temperature": temperature * self.manifest.get("temperature", 1.0)},
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write the policy as a folder, atomically; a policy that is already there is replaced."""

@@ -77,6 +77,15 @@ class CurveRow:
 
 
 @dataclass(frozen=True)
+class FlatterRow:
+    """The same policy, its scores divided by a temperature: drawn rankings vary more, and may go live too."""
+
+    temperature: float
+    improvement: Number
+    lower: Number
+
+
+@dataclass(frozen=True)
 class Doubt:
     """A finding of `doctor` to keep in mind when reading the verdict."""
 
@@ -161,6 +170,8 @@ class Certificate:
     segments: tuple[SegmentRow, ...] = ()
     traffic: tuple[SegmentRow, ...] = ()
     """Queries that occur in the training parts, and new ones, separately."""
+    exploration: tuple[FlatterRow, ...] = ()
+    """Flatter policies that the same look proves, if that was asked for; the last one is the flattest."""
     doubts: tuple[Doubt, ...] = ()
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -174,6 +185,11 @@ class Certificate:
         """Improvement, lower and upper bound as shares of the logging policy's click rate; NaN if that is 0."""
         scale = self.click_rate or math.nan
         return self.improvement / scale, self.lower / scale, self.upper / scale
+
+    @property
+    def temperature(self) -> float:
+        """The highest temperature that is proven: 1 is the policy as it is."""
+        return self.exploration[-1].temperature if self.exploration else 1.0
 
     @property
     def needed_interactions(self) -> int | None:

@@ -56,7 +56,7 @@ def certify(
             `query_id`, `document_id` and `score` (or `rank`), or as Parquet or CSV files with these columns.
         log: A log, as for `load_log`, or a folder that `saferank aggregate` wrote. The log of a model is split as it
             was for training.
-        settings: delta, tolerance, the bound, and what is trusted.
+        settings: delta, tolerance, the bound, what is trusted, and whether flatter policies are tried too.
         features: Those of the queries in the log, as for `load_features`; only a model needs them.
         serve_as: How the ranker will be served: `deterministic`, by score, or `sampled`, drawn with Plackett-Luce.
         examination: The examination curve, one number per rank or as `inverse-rank:POWER`, if you know it. By
@@ -102,7 +102,8 @@ def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | N
     if settings.spent != 1.0:
         raise UsageError("a ledger decides what share of delta a look has; leave `spent` out.")
     book, manifest = Ledger.read(ledger), inputs.log.manifest
-    asked = {name: value for name, value in asdict(settings).items() if name not in ("spent", "look", "details")}
+    unasked = ("spent", "look", "explore", "details")
+    asked = {name: value for name, value in asdict(settings).items() if name not in unasked}
     curve = None if inputs.examination is None else inputs.examination.tolist()
     known = None if inputs.logging_scores is None else hashlib.sha256(inputs.logging_scores.tobytes()).hexdigest()
     model = fingerprint([inputs.ranker.identity, asked, curve, known])

@@ -1,7 +1,7 @@
 """The decision on held-out interactions: which interactions are compared, by which curves, and what that proves."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.log_statistics import LogStatistics, stacked
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.earlier_logs import described
-from saferank.verdict.certificate import Certificate, Verdict
+from saferank.verdict.certificate import Certificate, FlatterRow, Verdict
 from saferank.verdict.checks import Refused, check_cutoff, check_dated, check_features, check_known_ranker, check_ranked
 from saferank.verdict.comparison import Comparison, Rankers
 from saferank.verdict.curves import UNCHECKED, curves_for
@@ -37,6 +37,8 @@ EARLIER = "each earlier log is of one ranker, and its users examined the ranks a
 WITHIN = "the relevance of a document did not change within a period"
 UNSEEN = "the ranker was made without the held-out part of the log, as its maker states"
 UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
+TEMPERATURES = (1.25, 1.5, 2.0, 3.0)
+"""Of the flatter policies that are tried, in this order."""
 FEW_CLICKS = 50.0
 """Effective clicks below which a verdict rests on very little."""
 
@@ -64,6 +66,8 @@ class CertifySettings:
     spent: float = 1.0
     """Share of delta for this look: see `Ledger`."""
     look: int = 1
+    explore: bool = False
+    """Whether to try which flatter policies are proven too, if rankings are drawn and the verdict is DEPLOY."""
     details: bool = True
     """Whether to add what the verdict does not need: other bounds, curves and deltas, and segments."""
 
@@ -161,7 +165,24 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
         saferank=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+    if settings.explore and verdict is Verdict.DEPLOY and ranker.serve_as == "sampled":
+        certificate = replace(certificate, exploration=tuple(_flatter(inputs, settings)))
     return with_details(certificate, judge, seen_queries) if settings.details else certificate
+
+
+def _flatter(inputs: VerdictInputs, settings: CertifySettings) -> Iterator[FlatterRow]:
+    """Yield the flatter policies that are proven, in order, up to the first that is not.
+
+    All are tested at the level of the policy itself, in an order that is fixed beforehand, and each only if all before
+    it were proven. A wrong DEPLOY among them begins with the first one that is worse than the current ranker, and that
+    one is proven with probability at most delta.
+    """
+    for temperature in TEMPERATURES:
+        flatter = replace(inputs.ranker, scores=inputs.ranker.scores / np.float32(temperature))
+        found = certificate_of(replace(inputs, ranker=flatter), replace(settings, explore=False, details=False))
+        if found.verdict is not Verdict.DEPLOY:
+            return
+        yield FlatterRow(temperature, found.improvement, found.lower)
 
 
 def _check_call(inputs: VerdictInputs, settings: CertifySettings) -> None:

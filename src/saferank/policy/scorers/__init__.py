@@ -34,8 +34,11 @@ def scale_scores(scorer: torch.nn.Module, factor: float) -> None:
     """Multiply the scores that the scorer will give by a factor, in place: below 1, its policy explores more."""
     import torch
 
-    from saferank.policy.scorers.trees import Trees
+    from saferank.policy.scorers.trees import LastColumn, Trees
 
+    if isinstance(scorer, LastColumn):
+        scorer.scale *= factor
+        return
     if isinstance(scorer, Trees):
         scorer.grow(scorer.forest.times(factor))
         if scorer.start is not None:

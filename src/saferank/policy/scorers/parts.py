@@ -5,6 +5,7 @@ NumPy alone: nothing that ranks needs PyTorch. `Linear`, `MLP` and `Trees` are t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -30,6 +31,8 @@ class ScorerParts:
     layers: tuple[tuple[Array, Array | None], ...]
     """Weights (outputs, inputs) and bias of each layer, with ReLU between them: one layer if the start is linear."""
     forest: Forest
+    column_scale: float = 1.0
+    """What the column is multiplied by, if the start is one."""
 
     @classmethod
     def of(cls, name: str, settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]], features: int) -> Self:
@@ -49,7 +52,7 @@ class ScorerParts:
         start, forest = settings.get("start", "none"), Forest(**{array: weights[array] for array in TYPES})
         if forest.features_read > (read := features - (start == "column")):
             raise DataError(f"the trees read {forest.features_read} features, but there are {read}.", column="feature")
-        return cls(start, _layers(weights, "start."), forest)
+        return cls(start, _layers(weights, "start."), forest, settings.get("start_scale", 1.0))
 
     def scores(self, features: Array) -> Array:
         """Return one score per row of prepared features."""
@@ -64,7 +67,7 @@ class ScorerParts:
         if self.start == "none":
             return np.zeros(len(rows), np.float32)
         if self.start == "column":
-            return rows[:, -1]
+            return rows[:, -1] * np.float32(self.column_scale)
         for place, (weight, bias) in enumerate(self.layers):
             rows = (np.maximum(rows, 0.0) if place else rows) @ weight.T
             rows = rows if bias is None else rows + bias
@@ -100,10 +103,14 @@ def _of_mlp(features: int, hidden: Sequence[int] = (64, 32)) -> Needed:
     return out
 
 
-def _of_trees(features: int, start: str = "none", sizes: Mapping[str, int] | None = None) -> Needed:
+def _of_trees(
+    features: int, start: str = "none", sizes: Mapping[str, int] | None = None, start_scale: float = 1.0
+) -> Needed:
     sizes = sizes or {}
     if not all(isinstance(size, int) and size >= 0 for size in sizes.values()):
         raise UsageError(f"sizes {sizes}: must be the lengths of arrays.")
+    if not math.isfinite(start_scale):
+        raise UsageError(f"start_scale {start_scale}: must be a finite number.")
     if start not in ("none", "column"):
         begin = {f"start.{name}": kind for name, kind in needed_weights(start, {}, features).items()}
     else:

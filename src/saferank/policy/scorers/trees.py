@@ -12,15 +12,15 @@ from saferank.policy.scorers.mlp import MLP
 
 
 class LastColumn(torch.nn.Module):
-    """s(d) = the last column: the scores of a ranker that is not part of the policy."""
+    """s(d) = the last column, times `scale`: the scores of a ranker that is not part of the policy."""
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: int, scale: float = 1.0) -> None:
         super().__init__()
-        self.features = features
+        self.features, self.scale = features, scale
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """Return one score per row."""
-        return features[:, -1]
+        return features[:, -1] * self.scale
 
 
 STARTS: dict[str, type[torch.nn.Module]] = {"mlp": MLP, "linear": Linear, "column": LastColumn}
@@ -34,12 +34,16 @@ class Trees(torch.nn.Module):
     they are grown by LightGBM, and set with `grow`.
     """
 
-    def __init__(self, features: int, start: str = "none", sizes: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, features: int, start: str = "none", sizes: dict[str, int] | None = None, start_scale: float = 1.0
+    ) -> None:
         super().__init__()
         if start != "none" and start not in STARTS:
             raise UsageError(f"a start of kind '{start}' is unknown; choose from: none, {', '.join(STARTS)}.")
         self.features, self.start_kind = features, start
         self.start = None if start == "none" else STARTS[start](features)
+        if isinstance(self.start, LastColumn):
+            self.start.scale = float(start_scale)
         for name, kind in TYPES.items():
             empty = np.zeros((sizes or {}).get(name, 0), kind)
             self.register_buffer(name, torch.from_numpy(empty))
@@ -49,7 +53,7 @@ class Trees(torch.nn.Module):
     def on(cls, scorer: torch.nn.Module, features: int) -> Self:
         """Return trees that begin with the scores of this scorer; those of `Trees` with a copy of its trees."""
         if isinstance(scorer, Trees):
-            copied = cls(features, scorer.start_kind)
+            copied = cls(features, scorer.start_kind, start_scale=scorer.start_scale)
             if copied.start is not None and scorer.start is not None:
                 copied.start.load_state_dict(scorer.start.state_dict())
             copied.grow(scorer.forest)
@@ -58,6 +62,11 @@ class Trees(torch.nn.Module):
         assert copied.start is not None
         copied.start.load_state_dict(scorer.state_dict())
         return copied
+
+    @property
+    def start_scale(self) -> float:
+        """What the last column is multiplied by, if that is the start."""
+        return self.start.scale if isinstance(self.start, LastColumn) else 1.0
 
     @property
     def read(self) -> int:
@@ -74,7 +83,8 @@ class Trees(torch.nn.Module):
     @property
     def settings(self) -> dict[str, Any]:
         """What `Trees` must be made with, apart from the number of features, before its weights are loaded."""
-        return {"start": self.start_kind, "sizes": {name: len(getattr(self, name)) for name in TYPES}}
+        scale = {} if self.start_scale == 1.0 else {"start_scale": self.start_scale}
+        return {"start": self.start_kind, "sizes": {name: len(getattr(self, name)) for name in TYPES}} | scale
 
     def grow(self, forest: Forest) -> None:
         """Put these trees in place of those that are there."""
