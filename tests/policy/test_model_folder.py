@@ -14,6 +14,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.forest import Forest
 from saferank.engine.plackett_luce import exposure
 from saferank.features.schema import FeatureSchema
+from saferank.files.json_format import NewerVersion
 from saferank.policy import model_folder
 from saferank.policy.model_folder import check_model_folder, is_model
 from saferank.policy.policy import Policy
@@ -307,6 +308,40 @@ def test_a_wrong_tensor_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError) as raised:
         Policy.load(folder)
     assert (raised.value.file, raised.value.column) == (folder / "weights.safetensors", "layers.0.weight")
+
+
+def test_a_model_of_a_later_version_needs_a_later_saferank(tmp_path: Path) -> None:
+    make_policy().save(tmp_path / "model")
+    edit(tmp_path / "model", version=2, saferank="7.1")
+    with pytest.raises(NewerVersion) as raised:
+        Policy.load(tmp_path / "model")
+    assert raised.value.file == tmp_path / "model" / "manifest.json"
+
+
+def test_a_schema_of_the_first_models_is_read(tmp_path: Path) -> None:
+    """It had no base, categories and indicators."""
+    make_policy().save(tmp_path / "model")
+    old = {"names": list(NAMES), "log1p": True, "scaling": "per-query", "missing": "error"}
+    schema_text(tmp_path / "model", json.dumps(old))
+    np.testing.assert_array_equal(
+        Policy.load(tmp_path / "model").scores(make_data()), make_policy().scores(make_data())
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"names": "price"}, {"names": [1, 2, 3]}, {"names": []}, {"log1p": 1}, {"scaling": "z"}, {"missing": "x"},
+        {"missing": None}, {"base": 3}, {"categories": []}, {"categories": {"brand": "Acme"}}, {"indicators": [1]},
+        {"more": 1},
+    ],
+)  # fmt: skip
+def test_a_wrong_schema_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
+    make_policy().save(tmp_path / "model")
+    schema_text(tmp_path / "model", json.dumps(FeatureSchema(NAMES).as_json() | wrong))
+    with pytest.raises(DataError) as raised:
+        Policy.load(tmp_path / "model")
+    assert raised.value.file == tmp_path / "model" / "schema.json"
 
 
 def test_what_is_a_model(tmp_path: Path) -> None:

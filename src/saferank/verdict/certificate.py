@@ -12,7 +12,15 @@ from pydantic import BeforeValidator
 from saferank.files.atomic_write import whole_file
 from saferank.files.json_format import FileFormat, finite
 
-FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again")
+
+def _to_version_2(values: dict[str, Any]) -> dict[str, Any]:
+    """What version 1 did not say: it spent all of delta on one look, and took the examination as given."""
+    unsaid = {"examination": {"kind": "not recorded", "curve": []}, "without_features": {}, "most_weight": None}
+    covers = "the traffic of the held-out part"
+    return {"spent": values["delta"], "look": 1, "strata": "query", "covers": covers} | unsaid | values
+
+
+FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again", (_to_version_2,))
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 """JSON has null for what is not finite."""
 MUCH_UNSUPPORTED = 0.1
