@@ -44,7 +44,7 @@ SCHEMAS = {
 """Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click; `rewards`
 are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
 everywhere in a log without timestamps; `hour` is that of the day (UTC), null unless periods are days or longer; `unit`
-is null unless the log was aggregated with one."""
+is null unless the log was aggregated with one, and then a number in place of the user's or session's id."""
 ADDED_LATER: dict[str, dict[str, int | None]] = {
     "shown_counts": {"period": 0},
     "patterns": {"period": 0, "unit": None, "rewards": None},
