@@ -1,9 +1,9 @@
-# make demo | make test | make bench: each sets up .venv first if it has to.
+# make demo | make test | make bench | make release: each sets up .venv first if it has to.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test pytest lint bench clean
+.PHONY: demo test pytest lint bench release clean
 demo: $(INSTALLED)
 	$(BIN)/saferank demo
 
@@ -21,6 +21,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+release: $(INSTALLED)
+	$(BIN)/python benchmarks/install_size.py dist
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "saferank needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }

@@ -5,11 +5,11 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from saferank.engine.forest import Forest
 from saferank.features.schema import FeatureSchema
 from saferank.learning.lightgbm_trees import forest_of
 from saferank.policy.policy import Policy, ScorerKind
 from saferank.policy.scorers import make_scorer, weights_of
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 
 NAMES = ("price", "list price", "stock", "age")

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saferank.engine.forest import Forest
 from saferank.export.export_policy import FORMATS, TOLERATED
 from saferank.export.golden import largest_difference, random_rows
 from saferank.export.inputs import Inputs, scores_of
 from saferank.export.refusal import CannotExport, Reason
 from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.scorers.forest import Forest
 from tests.export.made import NAMES, policy
 
 EVERY = ("onnx", "lightgbm", "opensearch", "elasticsearch", "solr", "vespa")

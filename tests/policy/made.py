@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from saferank.engine.forest import Forest
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.schema import FeatureSchema
 from saferank.policy.policy import Policy, ScorerKind
 from saferank.policy.scorers import make_scorer, weights_of
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 
 NAMES = ("price", "stock", "age")

@@ -11,13 +11,13 @@ from safetensors.torch import load_file, save_file
 
 import saferank
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.forest import Forest
 from saferank.engine.plackett_luce import exposure
 from saferank.features.schema import FeatureSchema
 from saferank.files.json_format import NewerVersion
 from saferank.policy import model_folder
 from saferank.policy.model_folder import check_model_folder, is_model
 from saferank.policy.policy import Policy
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 from tests.policy.made import EXAMINATION, NAMES, make_data, make_policy, make_trees
 

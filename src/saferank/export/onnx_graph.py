@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from saferank import __version__
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.forest import Forest
 from saferank.export.inputs import Inputs
 from saferank.export.raw_trees import Node, Split, raw_trees
 from saferank.features.schema import FeatureSchema
 from saferank.policy.policy import Policy
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.parts import ScorerParts
 
 if TYPE_CHECKING:

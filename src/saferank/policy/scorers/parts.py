@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.forest import TYPES, Forest
+from saferank.policy.scorers.forest import TYPES, Forest
 
 StartKind = Literal["none", "column", "linear", "mlp"]
 Array = NDArray[np.float32]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.engine.forest import TYPES, Forest
+from saferank.policy.scorers.forest import TYPES, Forest
 
 Array = NDArray[Any]
 
@@ -175,7 +175,7 @@ def test_groups_of_trees_and_blocks_of_rows_add_up(monkeypatch: pytest.MonkeyPat
     forest, x = grown(rng, 9, 4, 5), table(rng, 50, 4)
     expected = [walked(forest, row) for row in x]
     for name, value in (("GROUP", 2), ("SMALLEST_BLOCK", 3), ("BLOCK_BYTES", 1)):
-        monkeypatch.setattr(f"saferank.engine.forest.{name}", value)
+        monkeypatch.setattr(f"saferank.policy.scorers.forest.{name}", value)
     np.testing.assert_allclose(forest.scores(x), expected, rtol=1e-6, atol=1e-6)
 
 
