@@ -135,6 +135,12 @@ def hourly(share: float = 0.6, *, demand: bool = True, ranker: bool = True) -> C
     return make
 
 
+def nearly_best(rng: Generator) -> World:
+    """Rankings are drawn from sharp scores that know the relevance: the best possible gain is about 1%."""
+    shop = make_shop(rng, queries=100)
+    return World(shop, noisy(shop, rng, noise=0.0, scale=5.0))
+
+
 def once(rng: Generator) -> World:
     shop = make_shop(rng)
     return World(shop, changed_once(shop, noisy(shop, rng), noisy(shop, rng), 4))
@@ -176,6 +182,7 @@ CASES = {
         Case("only the ranker follows the hour", hourly(demand=False), null="no better", interactions=12_000),
         Case("only demand follows the hour", hourly(ranker=False), null="no better", interactions=12_000),
         Case("drawn, as flat as is proven", plackett_luce(), null="sharpened"),
+        Case("a fitted model, hardly anything to gain", nearly_best, null="fit"),
     )
 }
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -292,3 +293,24 @@ def test_every_interaction_fills_every_rank_when_batches_are_full() -> None:
     offsets, relevance = [0, documents], np.full(documents, 0.2)
     log = simulate(np.zeros(documents), offsets, relevance, [1.0, 0.5, 0.25], interactions, np.random.default_rng(0))
     assert log.shown.sum(axis=0).tolist() == [interactions] * 3
+
+
+def test_trust_adds_clicks_and_traffic_shares_out_queries() -> None:
+    """By hand: 10^6 interactions, P(click) = examination R + trust, and each query as often as it should be."""
+    examination, trust = np.array([1.0, 0.5]), np.array([0.2, 0.05])
+    relevance, shares = np.array([0.3, 0.1, 0.6, 0.0]), np.array([0.9, 0.1])
+    for kept in (0, 10**6):
+        log = simulate(
+            np.zeros(4), [0, 2, 4], relevance, examination, 10**6, np.random.default_rng(3),
+            keep_rankings=kept, trust=trust, traffic=shares,
+        )  # fmt: skip
+        expected = np.multiply.outer(relevance, examination) + trust
+        error = np.sqrt(expected * (1.0 - expected) / log.shown)
+        assert (np.abs(log.clicked / log.shown - expected) < 5.0 * error).all()
+        assert np.abs(log.interactions - 10**6 * shares).max() < 5.0 * np.sqrt(10**6 * 0.09)
+    calls: list[dict[str, Any]] = [
+        {"trust": [0.5]}, {"trust": [0.9, 0.0]}, {"traffic": [0.5, 0.6]}, {"traffic": [1.0]}
+    ]  # fmt: skip
+    for wrong in calls:
+        with pytest.raises(UsageError):
+            simulate(np.zeros(4), [0, 2, 4], relevance, examination, 1, np.random.default_rng(3), **wrong)

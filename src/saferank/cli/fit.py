@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -107,6 +108,9 @@ def fit(
     learning_rate: Annotated[
         float, typer.Option(help="Learning rate of Adam; mlp and linear only.")
     ] = DEFAULTS.training.learning_rate,
+    processes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Processes that train together; mlp and linear only.")
+    ] = DEFAULTS.training.processes,
     as_json: AsJson = False,
 ) -> None:
     """Learn a ranking policy from a click log.
@@ -139,7 +143,7 @@ def fit(
         logging_scores=logging_scores, logging_policy=logging_policy, log1p=not no_log1p, scaling=scaling,
         missing=_missing(missing), categorical=texts, without_features=on_bad_rows,
         baselines=compare and not no_compare, epochs=epochs,
-        learning_rate=learning_rate, seed=seed,
+        learning_rate=learning_rate, seed=seed, training=replace(DEFAULTS.training, processes=processes),
     )  # fmt: skip
     errors, replaced = Console(stderr=True), out.exists()
     names = None if feature_columns is None else parse_names(feature_columns)

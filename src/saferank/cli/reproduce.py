@@ -65,10 +65,22 @@ def reproduce(
             "of what each method maximises."
         ),
     ] = "clicks",
+    world: Annotated[
+        str,
+        typer.Option(help="How users click: position-based, trust-bias, adversarial, tail or small-validation."),
+    ] = "position-based",
     gain: Annotated[
         Literal["exponential", "linear"], typer.Option(help="Gain of the NDCG: 2^label - 1, or the label.")
     ] = "exponential",
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core.")] = 0,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run on a Dask cluster instead: its scheduler, such as tcp://host:8786. Workers of one thread each, "
+            "which see OUT under the same path.",
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs at N = {QUICK_INTERACTIONS}, at most 10 epochs.")
     ] = False,
@@ -107,6 +119,7 @@ def reproduce(
         constant=constant,
         logging_temperature=logging_temperature,
         one_logging_policy=logging_policies == "one",
+        world=world,
         gain=gain,
         training={"stop_by": stop_by, **({"epochs": 10} if quick else {})},
     )
@@ -121,7 +134,7 @@ def reproduce(
         now_running.plain = "".join(f"  {name}\n" for name in running)
 
     with Live(Group(bar, now_running), console=status, transient=True):
-        results = run(plan, out, jobs=jobs, progress=show)
+        results = run(plan, out, jobs=jobs, dask=dask, progress=show)
     printed = publish(results, out, console, delta=delta, ablation=ablation)
     if as_json:
         print_json({"out": out, **printed})

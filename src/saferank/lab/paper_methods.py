@@ -6,14 +6,17 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from saferank.engine.metrics import Gain, discounts, expected_ndcg, ndcg_by_score, normalised_gains
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.objectives.skyline import skyline
 from saferank.engine.propensity.last_rank import last_rank_known_exposure
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
+from saferank.engine.ragged import query_sums
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
+from saferank.lab.click_worlds import CLICK_WORLDS, ClickWorld
 from saferank.lab.deployment_rules import DEPLOYMENT_RULES, exposure_ratio
 from saferank.lab.simulate import simulate
 from saferank.lab.world import World, train_on_labels
@@ -48,7 +51,12 @@ class SimulatedLogs:
     validation: LogStatistics
 
 
-def simulate_logs(world: World, interactions: int, seed: int) -> SimulatedLogs:
+def simulate_logs(
+    world: World,
+    interactions: int,
+    seed: int,
+    click_world: ClickWorld = CLICK_WORLDS["position-based"],
+) -> SimulatedLogs:
     """Simulate the log that every method of a run learns from.
 
     The validation part gets as many interactions per query as the training part, as with one stream of queries.
@@ -57,8 +65,12 @@ def simulate_logs(world: World, interactions: int, seed: int) -> SimulatedLogs:
     def log(part: str, number: int, size: int) -> LogStatistics:
         offsets = getattr(world, part).offsets
         rng = np.random.default_rng([seed, 2, number])
-        scores, examination = world.logging_scores[part], world.click_model.examination
-        return simulate(scores, offsets, world.relevance(part), examination, size, rng, keep_rankings=KEPT_RANKINGS)
+        curve, trust = click_world.curve(world)
+        relevance, traffic = click_world.clicked(world, part), click_world.traffic(len(offsets) - 1)
+        return simulate(
+            world.logging_scores[part], offsets, relevance, curve, size, rng,
+            keep_rankings=KEPT_RANKINGS, trust=trust, traffic=traffic,
+        )  # fmt: skip
 
     share = world.validation.queries / world.train.queries
     return SimulatedLogs(log("train", 0, interactions), log("validation", 1, max(1, round(interactions * share))))
@@ -152,6 +164,14 @@ def logged_parts(
         return LoggedPart(getattr(world, name), log, examination, rho_0, risk=risk, known=exposure == "known")
 
     return part("train"), part("validation")
+
+
+def true_clicks(scorer: torch.nn.Module, world: World, traffic: NDArray[np.float64] | None = None) -> float:
+    """Return the expected clicks per interaction on the training queries, if users clicked by the labels alone."""
+    train = world.train
+    rho = known_logging_exposure(score(scorer, train.features), train.offsets, world.click_model.examination)
+    clicks = query_sums(rho * world.relevance("train"), train.offsets)
+    return float(clicks.mean() if traffic is None else traffic @ clicks)
 
 
 def evaluate(scorer: torch.nn.Module, test: RankingData, gain: Gain = "exponential") -> tuple[float, float]:

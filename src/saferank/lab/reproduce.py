@@ -1,13 +1,11 @@
 """The paper's experiment: every method at every number of interactions, several runs, in parallel, resumable."""
 
 import json
-import multiprocessing
-import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -25,6 +23,7 @@ from saferank.engine.metrics import Gain
 from saferank.engine.objectives.risk import Constant, Risk
 from saferank.engine.ragged import core_count
 from saferank.files.atomic_write import whole_file
+from saferank.lab.click_worlds import CLICK_WORLDS
 from saferank.lab.paper_methods import (
     ALL_METHODS,
     PAPER_RISK,
@@ -33,9 +32,11 @@ from saferank.lab.paper_methods import (
     evaluate,
     learn_in_world,
     simulate_logs,
+    true_clicks,
 )
 from saferank.lab.results import TOLD_METHODS, method_and_told
 from saferank.lab.shared_arrays import load_prepared, save_prepared
+from saferank.lab.workers import one_thread, workers
 from saferank.lab.world import make_world, prepare
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
@@ -56,6 +57,8 @@ SCHEMA = pa.schema(
         ("best_epoch", pa.int64()),  # 0: the start; null: nothing was learned
         ("epochs", pa.int64()),
         ("gain", pa.string()),
+        ("world", pa.string()),
+        ("clicks", pa.float64()),  # expected per interaction on the training queries, by the labels alone
     ]
 )
 
@@ -93,6 +96,8 @@ class Plan:
     """What the logging policy's scores are divided by: above 1, it explores more."""
     one_logging_policy: bool = True
     """Whether all runs have the same one; otherwise its own spread adds to that of the methods."""
+    world: str = "position-based"
+    """How clicks come about: a name in CLICK_WORLDS."""
     gain: Gain = "exponential"
     """Of the NDCG: 2^label - 1, or the label."""
     training: dict[str, Any] = field(default_factory=dict)
@@ -104,6 +109,7 @@ class Plan:
             ("scorer", (self.scorer,), SCORERS),
             ("constant", (self.constant,), get_args(Constant)),
             ("gain", (self.gain,), get_args(Gain)),
+            ("world", (self.world,), CLICK_WORLDS),
         ):
             if unknown := [name for name in given if name not in choice]:
                 raise UsageError(f"unknown {what} {', '.join(unknown)}; choose from: {', '.join(choice)}.")
@@ -162,11 +168,14 @@ def reproduce(
     folder: Path,
     *,
     jobs: int = 0,
+    dask: str | None = None,
     progress: Callable[[int, int, list[str]], None] | None = None,
 ) -> Path:
     """Run what is left of the plan and return the path of results.parquet, which grows as results come.
 
-    Results of the same data, scorer, bound and training are added to; a folder of others is refused.
+    Results of the same data, scorer, bound and training are added to; a folder of others is refused. `jobs` is the
+    number of processes, by default one per core; or else `dask` is the address of a scheduler whose workers see the
+    folder under the same path.
     `progress(done, all, running)` is called at each change.
     """
     results, manifest = folder / "results.parquet", folder / "manifest.json"
@@ -191,7 +200,7 @@ def reproduce(
     described["test_queries_left_out"] = loaded.test.queries - dataset.test.queries
     folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    for row in _run(plan, dataset, todo, folder, described["jobs"], len(everything), progress):
+    for row in _run(plan, dataset, todo, folder, described["jobs"], dask, len(everything), progress):
         rows.append(row)
         described["seconds"] = seconds + time.perf_counter() - started
         with whole_file(results) as unfinished:
@@ -206,27 +215,25 @@ def _run(
     dataset: Dataset,
     todo: list[Job],
     folder: Path,
-    workers: int,
+    processes: int,
+    dask: str | None,
     total: int,
     progress: Callable[[int, int, list[str]], None] | None,
 ) -> Iterator[dict[str, Any]]:
     for left_over in folder.glob("data-*"):  # of a run that was killed
         shutil.rmtree(left_over, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix="data-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(dir=folder.resolve(), prefix="data-") as scratch,
+        workers(min(processes, len(todo)), dask) as (pool, places),
+    ):
         save_prepared(dataset, Path(scratch))
-        pool = ProcessPoolExecutor(
-            min(workers, len(todo)),
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start_worker,
-            initargs=(plan, scratch),
-        )
         running: dict[Future[dict[str, Any]], Job] = {}
         queue = iter(todo)
         done = total - len(todo)
         try:
             while True:
-                while len(running) < workers and (job := next(queue, None)) is not None:
-                    running[pool.submit(_work, job)] = job
+                while len(running) < places() and (job := next(queue, None)) is not None:
+                    running[pool.submit(_work, plan, scratch, job)] = job
                 if progress is not None:
                     progress(done, total, [str(job) for job in running.values()])
                 if not running:
@@ -237,46 +244,41 @@ def _run(
                     yield future.result()
         except BrokenProcessPool:
             raise SaferankError("a worker process died, most likely for want of memory; try --jobs 1.") from None
-        finally:
-            for process in list(pool._processes.values()):  # what they were at is started anew another time
-                process.terminate()
-            pool.shutdown(wait=True, cancel_futures=True)
 
 
 _worker: dict[str, Any] = {}
+"""Of a worker, which has many jobs of the same plan: the plan, and the folder of its data."""
 
 
 def _start_worker(plan: Plan, data: str) -> None:
-    import signal
-
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    os.environ["SAFERANK_THREADS"] = "1"
-    torch.set_num_threads(1)
-    _worker.update(plan=plan, data=Path(data))
+    if _worker.get("data") != data:
+        one_thread()
+        for cached in (_dataset, _world, _logs):
+            cached.cache_clear()
+        _worker.update(plan=plan, data=data)
 
 
 @lru_cache(maxsize=1)
 def _dataset() -> Any:
-    return load_prepared(_worker["plan"].dataset, _worker["data"])
+    return load_prepared(_worker["plan"].dataset, Path(_worker["data"]))
 
 
 @lru_cache(maxsize=1)
 def _world(policy: int) -> Any:
     plan: Plan = _worker["plan"]
-    return make_world(
+    world = make_world(
         _dataset(), seed=policy, scorer=plan.scorer, fraction=plan.fraction, temperature=plan.logging_temperature
     )
+    return CLICK_WORLDS[plan.world].of(world)
 
 
 @lru_cache(maxsize=1)
 def _logs(policy: int, run: int, interactions: int) -> Any:
-    return simulate_logs(_world(policy), interactions, run)
+    return simulate_logs(_world(policy), interactions, run, CLICK_WORLDS[_worker["plan"].world])
 
 
-def _work(job: Job) -> dict[str, Any]:
-    plan: Plan = _worker["plan"]
+def _work(plan: Plan, data: str, job: Job) -> dict[str, Any]:
+    _start_worker(plan, data)
     started = time.perf_counter()
     policy = 0 if plan.one_logging_policy else job.run
     world = _world(policy)
@@ -306,4 +308,6 @@ def _work(job: Job) -> dict[str, Any]:
         "best_epoch": reports[0].best_epoch if reports else None,
         "epochs": len(reports[0].history) if reports else None,
         "gain": plan.gain,
+        "world": plan.world,
+        "clicks": true_clicks(scorer, world, CLICK_WORLDS[plan.world].traffic(world.train.queries)),
     }

@@ -27,10 +27,14 @@ def simulate(
     *,
     keep_rankings: int = 0,
     split_from: float = SPLIT_FROM,
+    trust: ArrayLike | None = None,
+    traffic: ArrayLike | None = None,
 ) -> LogStatistics:
     """Simulate a click log: the counts have the distribution that one-by-one simulation gives.
 
-        q uniform,   y ~ Plackett-Luce(scores of q),   click on y_k with chance examination[k] * relevance[y_k]
+        q ~ traffic,   y ~ Plackett-Luce(scores of q),   P(click on y_k) = examination[k] relevance[y_k] + trust[k]
+
+    By default queries come equally often, and nobody clicks out of trust.
 
     Scores may be anything but NaN and +inf; a document with score -inf is never shown. The same generator state
     gives the same bytes, whatever the number of threads. With `keep_rankings` up to so many interactions of each
@@ -46,9 +50,12 @@ def simulate(
         raise UsageError(f"got {interactions} interactions, but their number is whole and not negative.")
     if keep_rankings < 0:
         raise UsageError(f"got keep_rankings {keep_rankings}, but it cannot be negative.")
-    simulator = Simulator(scores, offsets, relevance, examination, split_from)
+    simulator = Simulator(scores, offsets, relevance, examination, split_from, trust)
     queries = len(simulator.offsets) - 1
-    per_query = rng.multinomial(int(interactions), np.full(queries, 1.0 / queries))
+    shares = np.full(queries, 1.0 / queries) if traffic is None else np.asarray(traffic, np.float64)
+    if shares.shape != (queries,) or not (shares >= 0).all() or abs(shares.sum() - 1.0) > 1e-9:
+        raise UsageError(f"traffic has a share of each of the {queries} queries, and they add up to 1.")
+    per_query = rng.multinomial(int(interactions), shares)
     rankings = simulator.add(per_query, keep_rankings, rng)
     return simulator.statistics(rankings if keep_rankings else None)
 
@@ -63,6 +70,7 @@ class Simulator:
         relevance: ArrayLike,
         examination: ArrayLike,
         split_from: float = SPLIT_FROM,
+        trust: ArrayLike | None = None,
     ) -> None:
         self.scores = check_scores(scores).astype(np.float64)
         self.offsets = check_offsets(offsets)
@@ -77,6 +85,10 @@ class Simulator:
             )
         if len(self.examination) == 0:
             raise UsageError("examination needs at least one rank.")
+        self.trust = check_probabilities("trust", np.zeros(len(self.examination)) if trust is None else trust)
+        if self.trust.shape != self.examination.shape:
+            raise UsageError(f"trust of {len(self.trust)} ranks, but there are {len(self.examination)}.")
+        check_probabilities("click", self.examination * self.relevance.max(initial=0.0) + self.trust)
         self.interactions = np.zeros(len(self.offsets) - 1, np.int64)
         self.shown = np.zeros((len(self.scores), len(self.examination)), np.int64)
         self.clicked = np.zeros_like(self.shown)
@@ -97,6 +109,7 @@ class Simulator:
                 local,
                 self.relevance[rows],
                 self.examination,
+                self.trust,
                 per_query[queries],
                 seeds[queries],
                 self.split_from,

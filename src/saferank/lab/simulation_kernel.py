@@ -52,6 +52,7 @@ def simulate_queries(
     offsets: Array,
     relevance: Array,
     examination: Array,
+    trust: Array,
     interactions: Array,
     seeds: Array,
     split_from: float,
@@ -98,7 +99,7 @@ def simulate_queries(
                 for k in range(depth):
                     d = order[waiting[0, k, b]]
                     kept_rankings[batch + b, k] = d
-                    if next_random(state) < examination[k] * relevance[first + d]:
+                    if next_random(state) < examination[k] * relevance[first + d] + trust[k]:
                         kept_clicks[batch + b, k] = True
                         clicked[first + d, k] += 1
         if end > begin:
@@ -113,7 +114,7 @@ def simulate_queries(
             for k in range(depth):
                 if counts[k, i] > 0:  # a page of the tables that is never written takes no memory
                     shown[d, k] += counts[k, i]
-                    clicked[d, k] += binomial(state, counts[k, i], examination[k] * relevance[d])
+                    clicked[d, k] += binomial(state, counts[k, i], examination[k] * relevance[d] + trust[k])
 
 
 @jit

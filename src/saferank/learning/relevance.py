@@ -32,6 +32,9 @@ PARAMETERS: dict[str, Any] = ALWAYS | {
     "lambda_l2": 2.5,
 }
 """Small trees, and few leaves that rest on fewer than 2.5 expected clicks."""
+LONGER_STEPS = ((100_000, 0.1), (400_000, 0.2))
+"""(documents, learning rate): with so many, fewer trees do. At 97,000 documents of synthetic:mslr10k@101, 0.1 takes
+half the time of 0.05, and R-hat correlates with relevance within queries by 0.2927 in place of 0.2937."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,8 @@ def fit_relevance(
     read = samples[0].data.features.shape[1] if features is None else features
     if not any(can_split(sample.data.features[:, :read]) for sample in samples):
         return RelevanceModel((Forest.empty(),) * FOLDS, folds)
-    parameters = PARAMETERS | {"seed": seed} | threads_for(len(fold), read)
+    steps = [{"learning_rate": rate} for documents, rate in LONGER_STEPS if len(fold) >= documents]
+    parameters = PARAMETERS | (steps[-1] if steps else {}) | {"seed": seed} | threads_for(len(fold), read)
     bins = lightgbm.Dataset(
         [rows_of(sample.data.features, kept, read) for sample, kept in zip(samples, rows, strict=True) if len(kept)],
         np.concatenate([one.relevance[kept] for one, kept in zip(evidence, rows, strict=True)]),

@@ -33,8 +33,12 @@ class TrainingSettings:
     seed: int = 0
     stop_by: StopBy = "objective"
     """What early stopping looks at, the same for every method: see `validation_objective` in `learning/learn.py`."""
+    processes: int = 1
+    """That share the queries of each step: see `learning/processes.py`."""
 
     def __post_init__(self) -> None:
+        if not 1 <= self.processes <= self.batch:
+            raise UsageError(f"{self.processes} processes: 1 to {self.batch}, because each has a part of every batch.")
         if self.stop_by not in get_args(StopBy):
             raise UsageError(f"stop by '{self.stop_by}' is unknown; choose from: {', '.join(get_args(StopBy))}.")
 
@@ -74,6 +78,8 @@ class FitSettings:
             raise UsageError(f"logging policy '{self.logging_policy}' is unknown; choose from: {choice}.")
         if not 0 < self.training.learning_rate <= FASTEST:
             raise UsageError(f"learning rate {self.training.learning_rate:g}: must be above 0, and at most {FASTEST}.")
+        if self.training.processes > 1 and self.scorer == "gbdt":
+            raise UsageError("several processes train the scorers mlp and linear; trees use all cores in one.")
 
     @property
     def risk(self) -> Risk:

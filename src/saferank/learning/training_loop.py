@@ -17,6 +17,7 @@ from saferank.engine.objectives.objective import Objective
 from saferank.engine.ragged import flat_rows
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.foresight import Foreseen
+from saferank.learning.processes import ALONE, Team, team_of
 from saferank.learning.settings import TrainingSettings
 
 Array = NDArray[Any]
@@ -70,10 +71,25 @@ def fit(
 
     The best epoch is the one with the highest value of the validation objective (the last, if there is none).
     `keep_start` lets the parameters at the start compete too: for a start from a policy that is known to be good.
-    The same seed gives the same result.
+    The same seed gives the same result, with several processes up to rounding.
     """
-    problem = _Problem(data, objective)
-    judge = None if validation is None else _Problem(*validation)
+    problems = [(data, objective), *([] if validation is None else [validation])]
+    with team_of(scorer, problems, settings, keep_start=keep_start) as team:
+        return maximise(scorer, problems, settings, team, keep_start=keep_start, progress=progress)
+
+
+def maximise(
+    scorer: torch.nn.Module,
+    problems: list[tuple[RankingData, Objective]],
+    settings: TrainingSettings,
+    team: Team = ALONE,
+    *,
+    keep_start: bool = False,
+    progress: Callable[[Epoch], None] | None = None,
+) -> FitResult:
+    """Do what `fit` says, as one of a team of processes, all of which do the same; `problems`: train, validation."""
+    problem, *judges = (_Problem(*one, team) for one in problems)
+    judge, objective = judges[0] if judges else None, problem.objective
     history: list[Epoch] = []
     if len(problem.active) == 0:
         return FitResult(0, ())
@@ -102,11 +118,12 @@ def fit(
 class _Problem:
     """An objective on its data: steps on mini-batches, and the terms of its sums as last seen on each query."""
 
-    def __init__(self, data: RankingData, objective: Objective) -> None:
+    def __init__(self, data: RankingData, objective: Objective, team: Team) -> None:
         if not np.array_equal(data.offsets, objective.offsets):
             raise UsageError("the objective was made from a log of other queries or documents than the features.")
         self.data, self.objective, self.active = data, objective, objective.active
         self.terms = np.zeros((2, data.queries))
+        self.team = team
 
     @property
     def sums(self) -> Array:
@@ -123,7 +140,8 @@ class _Problem:
         """Evaluate the terms of every query, without a step."""
         with torch.no_grad():
             for queries in np.array_split(self.active, max(1, len(self.active) // 512)):
-                self._view(self._scores(scorer, queries).numpy(), queries)
+                mine = self.team.share(queries)
+                self._view(self._scores(scorer, mine).numpy(), mine, queries)
 
     def climb(
         self,
@@ -136,22 +154,27 @@ class _Problem:
         per_pass = math.ceil(len(self.active) / settings.batch)
         for _ in range(math.ceil(max(settings.least_steps, 1) / per_pass)):
             for queries in np.array_split(rng.permutation(self.active), per_pass):
-                scores = self._scores(scorer, queries)
+                mine = self.team.share(queries)
+                scores = self._scores(scorer, mine)
                 values = scores.detach().numpy()
-                x = self._view(values, queries)
-                slope = self.objective.pull_back(values, x, self.objective.slope(x, self.sums, queries), queries)
+                x = self._view(values, mine, queries)
+                slope = self.objective.pull_back(values, x, self.objective.slope(x, self.sums, mine), mine)
                 gradient = torch.from_numpy((slope * (-len(self.active) / len(queries))).astype(np.float32))
                 optimizer.zero_grad()
                 scores.backward(gradient)  # type: ignore[no-untyped-call]
+                self.team.add_up_gradients(scorer)
                 optimizer.step()
 
     def _scores(self, scorer: torch.nn.Module, queries: Array) -> torch.Tensor:
         scores: torch.Tensor = scorer(torch.from_numpy(self.data.features[flat_rows(self.data.offsets, queries)]))
         return scores
 
-    def _view(self, scores: Array, queries: Array) -> Array:
-        x = self.objective.view(scores, queries)
-        self.terms[:, queries] = self.objective.terms(x, queries)
+    def _view(self, scores: Array, mine: Array, queries: Array) -> Array:
+        """Return x of this process's share of the queries; the terms are those of all of them."""
+        x = self.objective.view(scores, mine)
+        self.terms[:, queries] = 0.0
+        self.terms[:, mine] = self.objective.terms(x, mine)
+        self.terms[:, queries] = self.team.add_up(self.terms[:, queries])
         return x
 
 
