@@ -1,10 +1,11 @@
-"""What is released: builds wheel and sdist, installs them in new environments, and prints sizes and import times.
+"""What is released: builds wheel and sdist, installs them in new environments, and prints sizes and times of imports.
 
 python benchmarks/install_size.py [FOLDER]
 
 The first environment is complete (`pip install saferank`, without extras) and runs `saferank --version` and a short
 demo; the second is for serving alone (NumPy, safetensors and the bare wheel) and ranks with the model of that demo.
 Fails if one of them does not work, or if the sdist holds anything that is not needed. FOLDER keeps wheel and sdist.
+Times are of the processor.
 """
 
 import os
@@ -68,15 +69,15 @@ def size(folder: Path) -> int:
 
 
 def import_seconds(python: Path, script: str, repeats: int = 5) -> float:
-    """Median time beyond that of Python itself; the first one, which may compile, does not count."""
-    times = []
-    for _ in range(repeats + 1):
-        began = perf_counter()
-        run(python, "-c", "pass")
-        between = perf_counter()
-        run(python, "-c", script)
-        times.append(perf_counter() - between - (between - began))
-    return median(times[1:])
+    """Median processor time beyond that of Python itself; the first one, which may compile, does not count."""
+
+    def used(code: str) -> float:
+        before = os.times()
+        run(python, "-c", code)
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    return median([used(script) - used("pass") for _ in range(repeats + 1)][1:])
 
 
 def main() -> int:

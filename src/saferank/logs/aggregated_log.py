@@ -23,9 +23,8 @@ from saferank.files.atomic_write import whole_folder
 from saferank.files.json_format import FileFormat
 from saferank.files.large_table import new_table
 
-FORMAT = FileFormat(
-    "saferank-statistics", 2, "aggregate", "aggregate the log again", (dict,)
-)  # for tables, ADDED_LATER
+# From version 1 to 2 the manifest stays as it is; ADDED_LATER has the columns.
+FORMAT = FileFormat("saferank-statistics", 2, "aggregate", "aggregate the log again", (dict,))
 PARTS = ("train", "validation", "certify")
 _TEXT, _NUMBER, _COUNT, _TEXTS = pa.string(), pa.int32(), pa.int64(), pa.list_(pa.string())
 _WHERE = {"part": _TEXT, "period": _NUMBER}

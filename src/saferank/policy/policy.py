@@ -103,6 +103,8 @@ class Policy:
             seed: gives the same sampled rankings again, or a generator to draw with; by default every call draws anew.
             cutoff: number of documents shown, by default as many as the policy knows the examination of.
         """
+        if isinstance(features, RankingData) and offsets is not None:
+            raise UsageError("RankingData has offsets of its own; leave offsets out.")
         data = features if isinstance(features, RankingData) else read_arrays(self.schema, features, offsets)
         examination = shown_examination(self.examination, cutoff)
         scores = self.scores(data, ignore=data.feature_names or ())
