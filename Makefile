@@ -1,9 +1,9 @@
-# make demo | make test | make bench | make release: each sets up .venv first if it has to.
+# make demo | make test | make bench | make docs | make release: each sets up .venv first if it has to.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test pytest lint bench release clean
+.PHONY: demo test pytest lint bench docs release clean
 demo: $(INSTALLED)
 	$(BIN)/saferank demo
 
@@ -25,6 +25,10 @@ bench: $(INSTALLED)
 release: $(INSTALLED)
 	$(BIN)/python benchmarks/install_size.py dist
 
+docs: $(INSTALLED)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "The site is in site/: open site/index.html, or serve it (python3 -m http.server -d site) to search in it."
+
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "saferank needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
@@ -32,4 +36,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv site .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

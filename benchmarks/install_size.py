@@ -22,10 +22,11 @@ from rich.table import Table
 
 HOME = Path(__file__).parents[1]
 EXPECTED = {
-    "src", "tests", "benchmarks", "docs", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile",
+    "src", "tests", "benchmarks", "docs", "examples", "mkdocs.yml", "mkdocs_hooks.py", "Dockerfile", ".gitignore",
+    "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile",
     "PKG-INFO", "README.md", "constraints.txt", "pyproject.toml",
 }  # fmt: skip
-SUFFIXES = {".py", ".md", ".png", ".html", ".txt", ".typed", ".toml", ""}
+SUFFIXES = {".py", ".md", ".png", ".svg", ".html", ".css", ".txt", ".typed", ".toml", ".yml", ".yaml", ""}
 MOST_BYTES = 5_000_000
 DEMO = ("demo", "--few", "100", "--many", "1000", "--little", "500", "--much", "5000")
 RANK = """

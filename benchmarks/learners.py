@@ -8,12 +8,14 @@ current ranker, because no improvement over it is foreseen, the current ranker i
 error unless the checks that are printed below the tables hold.
 
 How lambdarank gets the clicks (LightGBM needs whole numbers as labels; gains are linear in them):
+
 - `lambdarank`: a row per shown document, label clicks / shown, weight shown;
 - `lambdarank-positions`: a row per document and rank, label clicks / shown there, weight shown, and LightGBM's option
   `position`, which learns an offset for each rank;
 - `lambdarank-examined`: a row per shown document, label (clicks + 1) / (examined + 1 / m), m being the mean of clicks /
   examined: shrunk towards it, because a click at a rank that few examine would dominate otherwise. Like our methods it
   knows the examination curve; nobody who uses LightGBM as it comes has that.
+
 The clicks on the validation queries stop all three, as they stop ours, by NDCG@5.
 
 Worlds: `paper` (relevance 0.2 + 0.025 label), `steep` (0.05 + 0.2 label), and `trust`: as steep, but users also click

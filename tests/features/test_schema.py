@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +36,7 @@ def test_the_default_is_what_the_experiments_do() -> None:
 
 
 def test_scaling_by_hand() -> None:
-    data = RankingData(np.array([[0.0, 3.0], [np.e - 1, 3.0], [1 - np.e, 3.0]]), np.array([0, 3]))
+    data = RankingData(np.array([[0.0, 3.0], [math.e - 1, 3.0], [1 - math.e, 3.0]]), np.array([0, 3]))
     whole = FeatureSchema(("a", "b")).prepare(data)
     np.testing.assert_allclose(whole.features, [[0.5, 0.0], [1.0, 0.0], [0.0, 0.0]], rtol=1e-6)
     np.testing.assert_allclose(FeatureSchema(("a", "b"), log1p=False).prepare(data).features[:, 0], [0.5, 1, 0])

@@ -19,6 +19,7 @@ from saferank.cli.config import on_command_line, unless_common
 from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import number_table, tell
+from saferank.cli.track import Track, model_tags, tracked
 from saferank.engine.errors import UsageError
 from saferank.files.growing_files import wait_until_still
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from saferank.verdict.inputs import VerdictInputs
 
 COLOURS = {"DEPLOY": "bold green", "KEEP": "bold red", "MORE DATA": "bold yellow"}
+TRACKED = ("improvement", "lower", "upper", "click_rate", "interactions", "effective_clicks", "spent", "look")
+"""Fields of a certificate that --track records as metrics."""
 LOGGER = logging.getLogger(__name__)
 GROWTH = 1.25
 """With --watch, the held-out part must grow by this factor before the next look, because each look costs delta."""
@@ -136,6 +139,7 @@ def certify(
     ledger: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Record of all looks at LOG.", show_default="LOG.ledger.json")
     ] = None,
+    track: Track = None,
     as_json: AsJson = False,
     watch: Annotated[
         bool,
@@ -205,6 +209,7 @@ def certify(
         delta, tolerance, bound, clip, most_weight, trust_examination, trust_stability, random_per_unit,
         explore=explore is not None,
     )  # fmt: skip
+    record = context.with_resource(tracked(track, context))
     console, status = Console(), Console(stderr=True)
     ranker = str(candidate) if model is None else Policy.load(model)
 
@@ -233,11 +238,17 @@ def certify(
         return certificate
 
     certificate = _watch(load, judge, status if as_json else console, every, looks) if watch else judge(load())
+    verdict = certificate.verdict
+    record(
+        {name: getattr(certificate, name) for name in TRACKED} | {"deploy": verdict.exit_code == 0},
+        {"verdict": verdict.value, **({} if model is None else model_tags(Path(model)))},
+        {out: None} | ({} if model is None else {Path(model, MANIFEST): "model"}),
+    )
     if as_json:
         print_json(json.loads(out.read_text()))
     else:
         _show(certificate, console, out, book, explore)
-    raise typer.Exit(certificate.verdict.exit_code)
+    raise typer.Exit(verdict.exit_code)
 
 
 def _watch(

@@ -15,6 +15,7 @@ from saferank.cli import log_options as options
 from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import parse_columns, parse_names, read_log, requested_split
 from saferank.cli.screen import number_table, tell
+from saferank.cli.track import Track, model_tags, tracked
 from saferank.engine.errors import UsageError
 from saferank.learning.methods import FROM_COUNTS, METHODS
 from saferank.learning.settings import FitSettings, LoggingPolicy
@@ -39,6 +40,7 @@ METHODS_HELP = "; ".join(f"[cyan]{name}[/cyan]: {METHODS[name].description}" for
 
 
 def fit(
+    context: typer.Context,
     log: options.Log,
     features: Annotated[str, options.FEATURES],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder to write; a model that is there is replaced.")],
@@ -111,6 +113,7 @@ def fit(
     processes: Annotated[
         int, typer.Option(min=1, metavar="N", help="Processes that train together; mlp and linear only.")
     ] = DEFAULTS.training.processes,
+    track: Track = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a ranking policy from a click log.
@@ -145,6 +148,7 @@ def fit(
         baselines=compare and not no_compare, epochs=epochs,
         learning_rate=learning_rate, seed=seed, training=replace(DEFAULTS.training, processes=processes),
     )  # fmt: skip
+    record = context.with_resource(tracked(track, context))
     errors, replaced = Console(stderr=True), out.exists()
     names = None if feature_columns is None else parse_names(feature_columns)
     if names is not None and logging_scores is not None:
@@ -174,6 +178,7 @@ def fit(
         ranker.fit(aggregated, data, earlier=past, live=live, progress=show)
     ranker.save(out)
     method = ranker.policy.manifest["settings"]["method"]  # auto may stand for another
+    record(_metrics(ranker, method), {"method": method, **model_tags(out)}, {out: "model"})
     for warning in ranker.warnings:
         tell(warning, errors, headline="Warning:", style="yellow")
     used = {*ranker.policy.schema.categories, *named.values()}
@@ -241,6 +246,21 @@ def _result(ranker: SafeRanker) -> dict[str, Any]:
         "earlier": policy.inputs["earlier"],
         "pairs_left_out": ranker.left_out,
         "warnings": ranker.warnings,
+    }
+
+
+def _metrics(ranker: SafeRanker, method: str) -> dict[str, float | None]:
+    """Return the numbers of a fit that a tracker compares; `foreseen_improvement` is in clicks per interaction."""
+    logging, *learned = ranker.comparison
+    mine = next(row for row in learned if row.name == method)
+    foreseen = ranker.policy.manifest["training"]["chosen"] or {}
+    return {
+        "current_ranker": logging.estimate,
+        "estimate": mine.estimate,
+        "lower_bound": mine.lower_bound,
+        "divergence": mine.divergence,
+        "foreseen_improvement": foreseen.get("improvement"),
+        "foreseen_chance": foreseen.get("chance"),
     }
 
 

@@ -63,7 +63,9 @@ def exposure(
 ) -> Array:
     """Expected examination of each document under a Plackett-Luce policy.
 
-    rho(d) = sum_k examination[k] * P(rank(d) = k)
+        rho(d) = sum_k examination[k] * P(rank(d) = k)
+
+    By quadrature, with as many nodes per query as `tolerance` needs (1e-4 in float32, 1e-9 in float64), or `nodes`.
     """
     scores, offsets = check_scores(scores), check_offsets(offsets)
     weights = check_examination(examination, scores.dtype)
