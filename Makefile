@@ -1,9 +1,9 @@
-# make demo | make test | make test-engines | make bench | make docs: each sets up .venv first if it has to.
+# make demo | test | test-engines | bench | docs | release: each sets up .venv first if it has to.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-engines pytest lint bench docs clean
+.PHONY: demo test test-engines pytest lint bench docs release clean
 demo: $(INSTALLED)
 	$(BIN)/saferank demo
 
@@ -25,6 +25,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+release: $(INSTALLED)
+	$(BIN)/python benchmarks/install_size.py dist
 
 docs: $(INSTALLED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

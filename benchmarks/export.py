@@ -20,7 +20,7 @@ from saferank.export.refusal import CannotExport
 from saferank.features.schema import FeatureSchema
 from saferank.learning.lightgbm_trees import forest_of
 from saferank.policy.policy import Policy, ScorerKind
-from saferank.policy.scorers import make_scorer
+from saferank.policy.scorers import make_scorer, weights_of
 from saferank.policy.scorers.trees import Trees
 
 FEATURES, TREES, CANDIDATES = 40, 200, 100
@@ -42,7 +42,7 @@ def make_policy(scorer: str, **settings: Any) -> Policy:
     schema = FeatureSchema(tuple(names), base="base" if start == "column" else None, **settings)
     width = len(schema.columns)
     if not scorer.startswith("gbdt"):
-        return Policy(ScorerKind(scorer), ScorerKind(scorer).make(width, seed=0), schema, np.ones(5))
+        return Policy(ScorerKind(scorer), weights_of(make_scorer(scorer, width, seed=0)), schema, np.ones(5))
     trees = Trees.on(make_scorer(start, width, seed=0), width) if start in ("linear", "mlp") else Trees(width, start)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, len(names))) * 10.0 ** rng.uniform(-2, 3, size=(20_000, len(names)))
@@ -51,7 +51,7 @@ def make_policy(scorer: str, **settings: Any) -> Policy:
     settings = {"verbose": -1, "num_leaves": 31, "num_threads": 1, "max_bin": 63}
     target = np.sin(x).sum(axis=1) + rng.normal(size=len(x))
     trees.grow(forest_of(lightgbm.train(settings, lightgbm.Dataset(x, target), TREES)))
-    return Policy(ScorerKind("gbdt", trees.settings), trees, schema, np.ones(5))
+    return Policy(ScorerKind("gbdt", trees.settings), weights_of(trees), schema, np.ones(5))
 
 
 def difference(policy: Policy, to: str, documents: int) -> float:

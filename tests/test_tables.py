@@ -104,6 +104,10 @@ def test_scores_and_ranks_of_a_table(
         np.testing.assert_array_equal(ranker.predict(table), expected)
         np.testing.assert_array_equal(ranker.predict(tmp_path / "candidates.parquet"), expected)
         np.testing.assert_array_equal(ranker.rank(table).rank, ranker.rank(data).rank)
+        with quietly():
+            own = KINDS[kind](tables[1])  # by the names that the log had
+        np.testing.assert_array_equal(ranker.predict(own), expected)
+        np.testing.assert_array_equal(ranker.predict(files[1]), expected)
 
 
 def test_a_log_in_memory_is_known_again(tables: tuple[pa.Table, pa.Table]) -> None:
@@ -130,7 +134,17 @@ def test_scores_made_elsewhere_as_a_table(tables: tuple[pa.Table, pa.Table]) -> 
     scores = {"query_id": features["text"], "document_id": features["sku"], "score": features["b"]}
     rankers = [scores, pa.table(scores), pa.table(scores).to_pandas(), pl.from_arrow(pa.table(scores))]
     found = [certify(one, log, columns=NAMED, trained_without_held_out=True, cutoff=3) for one in rankers]
+    own = {"text": features["text"], "sku": features["sku"], "score": features["b"]}  # by the names of the log
+    found.append(certify(own, log, columns=NAMED, trained_without_held_out=True, cutoff=3))
     assert len({(one.verdict, one.improvement, one.lower) for one in found}) == 1
+
+
+def test_row_numbers_that_pandas_writes_are_no_feature(tables: tuple[pa.Table, pa.Table], tmp_path: Path) -> None:
+    frame = tables[1].to_pandas()[["text", "sku", "a", "b"]].iloc[::2]
+    frame.to_parquet(tmp_path / "features.parquet", index=True)
+    frame.to_csv(tmp_path / "features.csv", index=True)
+    for file in ("features.parquet", "features.csv"):
+        assert load_features(tmp_path / file, id_columns=NAMED, missing="nan").feature_names == ("a", "b")
 
 
 def test_what_is_wrong_with_a_table(tables: tuple[pa.Table, pa.Table]) -> None:

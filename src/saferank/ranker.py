@@ -19,6 +19,7 @@ from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
+from saferank.features.arrays import read_arrays
 from saferank.features.load_features import load_features, with_ids
 from saferank.features.reader import joined, read_candidates, text_columns
 from saferank.features.schema import with_indicators
@@ -32,7 +33,7 @@ from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
 from saferank.logs.row_checks import unmatched_ids_error
 from saferank.policy.policy import Policy
-from saferank.policy.serve import ServeAs, Served, serve, shown_examination
+from saferank.policy.serve import ServeAs, Served
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings, certify
 from saferank.verdict.checks import MOST_WITHOUT_FEATURES
@@ -312,7 +313,8 @@ class SafeRanker:
             qid, group: instead of `offsets`, the query of each row (those of a query adjacent), or the number of
                 documents of each query.
         """
-        return self._scores(self._ranking_data(features, _offsets(offsets, qid, group)))
+        data = self._ranking_data(features, _offsets(offsets, qid, group))
+        return self.policy.scores(data, ignore=data.feature_names or ())
 
     def rank(
         self,
@@ -331,30 +333,22 @@ class SafeRanker:
             seed: gives the same sampled rankings again; by default every call draws new ones.
             cutoff: number of documents shown, by default as many as the policy knows the examination of.
         """
-        data = self._ranking_data(features, offsets)
-        examination = shown_examination(self.policy.examination, cutoff)
-        return serve(self._scores(data), data.offsets, examination, serve_as=serve_as, rng=np.random.default_rng(seed))
-
-    def _scores(self, data: RankingData) -> NDArray[np.float32]:
-        return self.policy.scores(data, ignore=data.feature_names or ())
+        return self.policy.rank(self._ranking_data(features, offsets), serve_as=serve_as, seed=seed, cutoff=cutoff)
 
     def _ranking_data(
         self, features: str | Path | Tabular | ArrayLike | RankingData, offsets: ArrayLike | None
     ) -> RankingData:
-        schema = self.policy.schema
+        schema, ids = self.policy.schema, self.policy.id_columns
         if isinstance(features, (RankingData, str, Path)):
             if offsets is not None:
                 raise UsageError("RankingData and files have offsets of their own; leave offsets out.")
             if isinstance(features, RankingData):
                 return features
-            return joined([*read_candidates(features, numbers=schema.numbers, categories=schema.categories)])
+            read = read_candidates(features, numbers=schema.numbers, categories=schema.categories, id_columns=ids)
+            return joined([*read])
         if column_names(features) is not None:
-            return read_table(features, schema.numbers, offsets, categories=schema.categories)
-        rows = np.asarray(features, np.float32)
-        offsets = [0, len(rows)] if offsets is None else offsets
-        raw = rows.ndim == 2 and rows.shape[1] == len(schema.numbers)  # indicators are made from it
-        names = schema.numbers if raw else None
-        return RankingData(rows, np.asarray(offsets), feature_names=names, source="the array", check_finite=False)
+            return read_table(features, schema.numbers, offsets, categories=schema.categories, query=ids["query_id"])
+        return read_arrays(schema, features, offsets)
 
     def certify(
         self,

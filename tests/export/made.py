@@ -5,11 +5,11 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from saferank.engine.forest import Forest
 from saferank.features.schema import FeatureSchema
 from saferank.learning.lightgbm_trees import forest_of
 from saferank.policy.policy import Policy, ScorerKind
-from saferank.policy.scorers import make_scorer
+from saferank.policy.scorers import make_scorer, weights_of
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 
 NAMES = ("price", "list price", "stock", "age")
@@ -34,7 +34,7 @@ def policy(scorer: str, *, trees: int = 20, **schema: Any) -> Policy:
     width = len(made.columns)
     if not scorer.startswith("trees"):
         kind = ScorerKind(scorer, {"hidden": [6, 5]} if scorer == "mlp" else {})
-        return Policy(kind, kind.make(width, seed=1), made, np.ones(3))
+        return Policy(kind, weights_of(kind.make(width, seed=1)), made, np.ones(3))
     on = Trees.on(make_scorer(start, width, seed=1), width) if start in ("mlp", "linear") else Trees(width, start)
     on.grow(grown(len(names), log1p=made.log1p, scaled=made.scaling == "per-query", trees=trees))
-    return Policy(ScorerKind("gbdt", on.settings), on, made, np.ones(3))
+    return Policy(ScorerKind("gbdt", on.settings), weights_of(on), made, np.ones(3))

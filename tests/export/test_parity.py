@@ -1,6 +1,7 @@
 """Every format scores as saferank does, wherever it can hold the policy, and refuses it elsewhere."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from saferank.export.export_policy import FORMATS, TOLERATED
 from saferank.export.golden import largest_difference, random_rows
 from saferank.export.inputs import Inputs, scores_of
 from saferank.export.refusal import CannotExport, Reason
-from saferank.policy.policy import Policy
+from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.scorers.forest import Forest
 from tests.export.made import NAMES, policy
 
 EVERY = ("onnx", "lightgbm", "opensearch", "elasticsearch", "solr", "vespa")
@@ -126,7 +128,7 @@ def test_what_a_format_cannot_hold_is_refused(to: str, scorer: str, schema: dict
 @pytest.mark.parametrize("to", EVERY[1:])
 def test_a_policy_without_trees_and_start_is_refused(to: str) -> None:
     made = policy("trees", scaling="none", trees=1)
-    made.scorer.grow(type(made.scorer.forest).empty())  # type: ignore[operator, union-attr]
+    made = replace(made, kind=ScorerKind("gbdt"), weights=Forest.empty().arrays())
     with pytest.raises(CannotExport) as refused:
         FORMATS[to].encode(made, "m")
     assert refused.value.reason == "no trees"

@@ -17,7 +17,8 @@ def table(rows: list[Row]) -> pa.Table:
     columns = [[row[i] for row in rows] for i in range(6)]
     by_score = [row[5] + 0.01 for row in rows]
     training = [[1.5] * len(rows), [4] * len(rows), [14] * len(rows)]
-    return pa.table([*columns, by_score, *training, ["exponential"] * len(rows)], schema=SCHEMA)
+    more = [["position-based"] * len(rows), [0.3] * len(rows)]
+    return pa.table([*columns, by_score, *training, ["exponential"] * len(rows), *more], schema=SCHEMA)
 
 
 def mean_ndcg(method: str, interactions: int, delta: float = 0.01) -> float:

@@ -52,7 +52,9 @@ def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:
     ]
     logging, learned = fitted.comparison
     assert logging == compare("current ranker", parts[1].logging_exposure, parts[1], EVER_SHOWN)
-    assert learned == compare("exposure-crm", policy.exposure(DATA), parts[1], EVER_SHOWN)
+    exposed = exposure(score(scorer, parts[0].data.features), DATA.offsets, EXAMINATION).astype(np.float64)
+    assert learned == compare("exposure-crm", exposed, parts[1], EVER_SHOWN)
+    np.testing.assert_allclose(policy.exposure(DATA), exposed, rtol=1e-5)
 
 
 def test_the_certify_part_is_not_looked_at() -> None:

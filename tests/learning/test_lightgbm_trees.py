@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from saferank.engine.forest import Forest
 from saferank.learning import lightgbm_trees
 from saferank.learning.lightgbm_trees import ALWAYS, forest_of, rounded_down, threads_for
+from saferank.policy.scorers.forest import Forest
 
 Floats = NDArray[np.float32]
 

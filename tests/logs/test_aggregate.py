@@ -1,5 +1,6 @@
 """The group-by: against a loop over the rows, and as SQL of other engines."""
 
+import json
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -136,11 +137,35 @@ def test_units_and_rewards_are_those_of_a_loop(tmp_path: Path, whole_numbers: bo
     more: dict[str, Any] = {"unit": "user", "reward": "price", "reward_most": 2}
     log = load_log(tmp_path / "log.parquet", cutoff=cutoff, split=TimeSplit(), **more)
     truth = by_hand(rows, parts_by_hand(rows, log), cutoff or 8, more=True)
-    assert flat(log.patterns, "interactions") == {key: (count,) for key, count in truth["patterns"].items()}
+    in_order = sorted(truth["patterns"], key=lambda key: (PARTS.index(key[0]), key[1], key[3]))
+    number = {unit: str(place) for place, unit in enumerate(dict.fromkeys(key[3] for key in in_order))}
+    expected = {(*key[:3], number[key[3]], *key[4:]): (count,) for key, count in truth["patterns"].items()}
+    assert flat(log.patterns, "interactions") == expected
     assert log.manifest["unit"] == "user"
     assert log.manifest["reward"] == {"column": "price", "most": 2}
     alone = {row["impression_id"] for row in rows if row["user"] is None}
     assert log.manifest["notes"][-1] == f"{len(alone)} impressions had no user; each counts as a unit of its own."
+
+
+def test_a_folder_of_statistics_has_no_id_of_a_user(tmp_path: Path) -> None:
+    """Nor that of an impression, which is the unit where no user is known."""
+    rows = [row | {"user": row["user"] and f"mail+{row['user']}@example.org"} for row in random_log(6)]
+    rows = [row | {"impression_id": f"visit-{row['impression_id']}"} for row in rows]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = load_log(tmp_path / "log.parquet", unit="user", rankings=True)
+    log.write(tmp_path / "stats")
+    assert log.patterns["unit"].null_count == 0
+    users = {row["user"] or row["impression_id"] for row in rows}
+    assert len(users) == len(set(log.patterns["unit"].to_pylist())) > 20
+    files = sorted(file.name for file in (tmp_path / "stats").iterdir())
+    assert files == [
+        *("impressions.parquet", "manifest.json", "patterns.parquet", "rankings.parquet", "sample.parquet")
+    ]
+    for name in files:
+        file = tmp_path / "stats" / name
+        text = file.read_text() if file.suffix == ".json" else json.dumps(pq.read_table(file).to_pydict())
+        assert "example.org" not in text
+        assert "visit-" not in text
 
 
 @pytest.mark.parametrize(("split", "by"), [(HashSplit(seed=2), "unit"), (HashSplit(by="query"), "query")])
@@ -160,6 +185,7 @@ def test_a_unit_or_query_belongs_to_one_part(tmp_path: Path, split: Split | None
 def test_rows_of_the_sample_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 100 impressions of 300, wherever their rows stand; impressions are told by what they show."""
     monkeypatch.setattr("saferank.logs.log_queries.SAMPLED", 100)
+    monkeypatch.setattr("saferank.logs.aggregate._without_names", lambda _: {})  # to recognise the units
     rows = random_log(8)
     for name, order in (("log", 1), ("turned", -1)):
         pq.write_table(pa.Table.from_pylist(rows[::order]), tmp_path / f"{name}.parquet")

@@ -107,6 +107,23 @@ def test_to_a_folder_and_back(tmp_path: Path) -> None:
     assert (read.cutoff, read.source) == (2, "log.parquet")
 
 
+def test_a_folder_of_version_1_is_read(tmp_path: Path) -> None:
+    """It had no periods, units, rewards and sample."""
+    LOG.write(tmp_path / "stats")
+    for name, added in (("impressions", ["period"]), ("patterns", ["period", "unit", "rewards"])):
+        file = tmp_path / "stats" / f"{name}.parquet"
+        pq.write_table(pq.read_table(file).drop_columns(added), file)
+    manifest = tmp_path / "stats" / "manifest.json"
+    old = json.loads(manifest.read_text()) | {"version": 1}
+    manifest.write_text(json.dumps({name: value for name, value in old.items() if name != "periods"}))
+    read = AggregatedLog.read(tmp_path / "stats")
+    assert read.shown_counts == LOG.shown_counts
+    assert read.patterns == LOG.patterns
+    assert read.periods == []
+    read.write(tmp_path / "stats")
+    assert json.loads(manifest.read_text())["version"] == 2
+
+
 def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with pytest.raises(UsageError):

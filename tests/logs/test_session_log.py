@@ -55,9 +55,9 @@ def test_a_click_belongs_to_the_latest_page_that_shows_it(tmp_path: Path) -> Non
     assert sum(part["clicks"] for part in counted.manifest["parts"].values()) == 3
     by_session = load_log(path, on_bad_rows="drop", unit="session").patterns
     assert sorted(zip(by_session["unit"].to_pylist(), by_session["query_id"].to_pylist(), strict=True)) == [
-        ("s1", "radio"),
-        ("s1", "tv"),
-        ("s2", "tv"),
+        ("0", "radio"),
+        ("0", "tv"),
+        ("1", "tv"),
     ]
 
 

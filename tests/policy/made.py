@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from saferank.engine.forest import Forest
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.schema import FeatureSchema
 from saferank.policy.policy import Policy, ScorerKind
-from saferank.policy.scorers import make_scorer
+from saferank.policy.scorers import make_scorer, weights_of
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 
 NAMES = ("price", "stock", "age")
@@ -21,7 +21,9 @@ EXAMINATION = np.array([1.0, 0.5, 0.25])
 def make_policy(scorer: str = "mlp", *, seed: int = 3, **schema: Any) -> Policy:
     kind = ScorerKind(scorer, {"hidden": [5, 4]} if scorer == "mlp" else {})
     manifest = {"inputs": {"features": "features.parquet"}, "settings": {"delta": 0.05}}
-    return Policy(kind, kind.make(len(NAMES), seed=seed), FeatureSchema(NAMES, **schema), EXAMINATION, manifest)
+    return Policy(
+        kind, weights_of(kind.make(len(NAMES), seed=seed)), FeatureSchema(NAMES, **schema), EXAMINATION, manifest
+    )
 
 
 def some_trees() -> Forest:
@@ -43,7 +45,7 @@ def make_trees(start: str = "linear", forest: Forest | None = None, **schema: An
     scorer = Trees.on(make_scorer(start, 3, seed=3), 3) if start in ("mlp", "linear") else Trees(3, start)
     scorer.grow(some_trees() if forest is None else forest)
     kind = ScorerKind("gbdt", scorer.settings)
-    return Policy(kind, scorer, FeatureSchema(names, base=base, **schema), EXAMINATION)
+    return Policy(kind, weights_of(scorer), FeatureSchema(names, base=base, **schema), EXAMINATION)
 
 
 def make_data(lengths: tuple[int, ...] = (4, 1, 7, 2), seed: int = 0) -> RankingData:

@@ -11,12 +11,13 @@ from safetensors.torch import load_file, save_file
 
 import saferank
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.forest import Forest
 from saferank.engine.plackett_luce import exposure
 from saferank.features.schema import FeatureSchema
+from saferank.files.json_format import NewerVersion
 from saferank.policy import model_folder
 from saferank.policy.model_folder import check_model_folder, is_model
 from saferank.policy.policy import Policy
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 from tests.policy.made import EXAMINATION, NAMES, make_data, make_policy, make_trees
 
@@ -50,7 +51,7 @@ def test_a_model_that_was_read_and_changed_is_written_as_it_is_now(tmp_path: Pat
     """What the manifest said of the old weights and ranks is not said of the new ones."""
     make_policy(seed=1).save(tmp_path / "model")
     read, other = Policy.load(tmp_path / "model"), make_policy(seed=2)
-    Policy(read.kind, other.scorer, read.schema, EXAMINATION[:2], read.manifest).save(tmp_path / "model")
+    Policy(read.kind, other.weights, read.schema, EXAMINATION[:2], read.manifest).save(tmp_path / "model")
     again = Policy.load(tmp_path / "model")
     np.testing.assert_array_equal(again.scores(make_data()), other.scores(make_data()))
     np.testing.assert_array_equal(again.examination, EXAMINATION[:2])
@@ -304,8 +305,43 @@ def test_a_wrong_tensor_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     make_policy().save(folder)
     rewrite(folder, swap("layers.0.weight", "layers.2.weight"))
-    with pytest.raises(DataError, match=r"size mismatch for layers\.0\.weight: .*\[4, 5\].*\[5, 3\]"):
+    with pytest.raises(DataError) as raised:
         Policy.load(folder)
+    assert (raised.value.file, raised.value.column) == (folder / "weights.safetensors", "layers.0.weight")
+
+
+def test_a_model_of_a_later_version_needs_a_later_saferank(tmp_path: Path) -> None:
+    make_policy().save(tmp_path / "model")
+    edit(tmp_path / "model", version=2, saferank="7.1")
+    with pytest.raises(NewerVersion) as raised:
+        Policy.load(tmp_path / "model")
+    assert raised.value.file == tmp_path / "model" / "manifest.json"
+
+
+def test_a_schema_of_the_first_models_is_read(tmp_path: Path) -> None:
+    """It had no base, categories and indicators."""
+    make_policy().save(tmp_path / "model")
+    old = {"names": list(NAMES), "log1p": True, "scaling": "per-query", "missing": "error"}
+    schema_text(tmp_path / "model", json.dumps(old))
+    np.testing.assert_array_equal(
+        Policy.load(tmp_path / "model").scores(make_data()), make_policy().scores(make_data())
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"names": "price"}, {"names": [1, 2, 3]}, {"names": []}, {"log1p": 1}, {"scaling": "z"}, {"missing": "x"},
+        {"missing": None}, {"base": 3}, {"categories": []}, {"categories": {"brand": "Acme"}}, {"indicators": [1]},
+        {"more": 1},
+    ],
+)  # fmt: skip
+def test_a_wrong_schema_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
+    make_policy().save(tmp_path / "model")
+    schema_text(tmp_path / "model", json.dumps(FeatureSchema(NAMES).as_json() | wrong))
+    with pytest.raises(DataError) as raised:
+        Policy.load(tmp_path / "model")
+    assert raised.value.file == tmp_path / "model" / "schema.json"
 
 
 def test_what_is_a_model(tmp_path: Path) -> None:
@@ -319,4 +355,4 @@ def test_what_is_a_model(tmp_path: Path) -> None:
 def test_examination_is_one_number_per_rank() -> None:
     policy = make_policy()
     with pytest.raises(UsageError):
-        Policy(policy.kind, policy.scorer, policy.schema, np.ones((1, 2)))
+        Policy(policy.kind, policy.weights, policy.schema, np.ones((1, 2)))

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from saferank.engine.click_models.position_based import PositionBasedModel
@@ -60,8 +59,6 @@ def small_log() -> SmallLog:
 def linear_policy(good: float, noise: float, manifest: dict[str, object] | None = None) -> Policy:
     """Scores that weigh the two features like this."""
     kind = ScorerKind("linear")
-    scorer = kind.make(2, seed=0)
-    with torch.no_grad():
-        next(scorer.parameters()).copy_(torch.tensor([[good, noise]]))
+    weights = {"layer.weight": np.array([[good, noise]], np.float32)}
     schema = FeatureSchema(("good", "noise"), log1p=False, scaling="none", missing="error")
-    return Policy(kind, scorer, schema, EXAMINATION, manifest or {})
+    return Policy(kind, weights, schema, EXAMINATION, manifest or {})

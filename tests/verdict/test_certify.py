@@ -491,6 +491,8 @@ def test_what_it_means(undecided: Certificate) -> None:
     assert "days" not in meaning(replace(needed, needed=Needed(12_345, 67_890, "KEEP")))
     unsupported = replace(undecided, needed=None, unsupported_exposure=0.3)
     assert "30% of what the new ranker shows is not shown" in meaning(unsupported)
+    assert "no sign of a difference" in meaning(replace(undecided, needed=None, improvement=-0.01, standard_error=0.01))
+    assert "looks worse" in meaning(replace(undecided, needed=None, improvement=-0.03, standard_error=0.01))
     deploy = replace(undecided, verdict=Verdict.DEPLOY)
     assert meaning(deploy).startswith("With 95% confidence")
     assert "minus 0.02" in meaning(replace(deploy, tolerance=0.02))
@@ -523,11 +525,29 @@ def test_certificate_round_trip(world: World, log: AggregatedLog, tmp_path: Path
     assert told["assumptions"]
 
 
+def test_a_certificate_of_version_1_is_read(tmp_path: Path) -> None:
+    """Its bounds were each at level delta, and it had no ledger."""
+    values = {
+        "format": "saferank-certificate", "version": 1, "verdict": "DEPLOY", "improvement": 0.02, "lower": 0.01,
+        "upper": None, "delta": 0.05, "tolerance": 0.0, "bound": "betting", "serve_as": "deterministic",
+        "interactions": 4000, "click_rate": 0.3, "needed_interactions": None, "logging_exposure": "counted",
+        "effective_clicks": 700.0, "unsupported_exposure": 0.0, "low": -2.0, "high": 9.0, "bounds": [],
+        "delta_dial": [[0.05, 0.01]], "segments": [], "assumptions": ["a"], "warnings": [], "inputs": {},
+        "saferank": "0.1.0", "created": "2026-11-15",
+    }  # fmt: skip
+    (tmp_path / "c.json").write_text(json.dumps(values))
+    read = Certificate.read(tmp_path / "c.json")
+    assert (read.verdict, read.lower, read.spent, read.look) == (Verdict.DEPLOY, 0.01, 0.05, 1)
+    assert (read.delta_dial, read.examination["curve"], read.unchecked) == (((0.05, 0.01),), [], False)
+    assert meaning(read)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "{",
         "[]",
+        '{"format": "saferank-certificate", "version": 1}',
         '{"format": "saferank-certificate", "version": 9}',
         '{"format": "saferank-certificate", "version": 2}',
     ],

@@ -95,6 +95,15 @@ def test_a_curve_that_is_trusted(fixed: LogStatistics) -> None:
     np.testing.assert_allclose(curves, [TRUTH, TRUTH ** (1 - RANGE), TRUTH ** (1 + RANGE)])
 
 
+def test_a_curve_by_which_less_is_looked_at_than_clicked_is_impossible(fixed: LogStatistics) -> None:
+    """Whatever is trusted, and though rankings never vary."""
+    rate = fixed.clicked.sum(axis=0) / fixed.shown.sum(axis=0)
+    assert curves_for(fixed, np.array([1.0, *1.05 * rate[1:]]), trust=True).kind == UNCHECKED
+    with pytest.raises(Refused) as raised:
+        curves_for(fixed, np.array([1.0, *0.5 * rate[1:]]), trust=True)
+    assert raised.value.code == "examination-contradicted"
+
+
 def test_an_examination_of_zero_is_refused(varied: LogStatistics) -> None:
     with pytest.raises(Refused) as raised:
         curves_for(varied, np.array([1.0, 0.5, 0.2, 0.0]))

@@ -80,10 +80,12 @@ def rank(
     check_output(out)
     check_output_file(out, candidate_files(candidates))
     policy = Policy.load(model)
+    query, document = named.get("query_id", query), named.get("document_id", document)
+    asked = (query, document) != ("query_id", "document_id")
     with Console(stderr=True).status("Ranking") as status:
         blocks = read_candidates(
             candidates, numbers=policy.schema.numbers, categories=policy.schema.categories, ignore=parse_names(ignore),
-            query=named.get("query_id", query), document=named.get("document_id", document),
+            query=query, document=document, id_columns={} if asked else policy.id_columns,
         )  # fmt: skip
         if seed is None:
             seed = secrets.randbelow(LARGEST_SEED + 1)

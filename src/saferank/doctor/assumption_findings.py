@@ -238,7 +238,7 @@ def user_findings(health: Health) -> Iterator[Finding]:
     elif found.repeated < FEW_REPEATS:
         why = "users seldom repeat a query"
         if health.suspicious.units is None:
-            why = "the log has no users" if column is None else f"users are not named (--unit {column})"
+            why = "no users are named (--unit)" if column is None else f"users are not named (--unit {column})"
         text = (
             f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. No verdict holds "
             "if they do."

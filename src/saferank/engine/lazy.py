@@ -22,7 +22,13 @@ def lazy_names(
             module = home[name]
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{module}"), name)
+        try:
+            return getattr(import_module(f"{package}.{module}"), name)
+        except ModuleNotFoundError as error:
+            install = (
+                f"{error.name} is not installed; run `pip install saferank` (for serving alone, see docs/install.md)"
+            )
+            raise ModuleNotFoundError(f"{package}.{name}: {install}.", name=error.name) from error
 
     def __dir__() -> list[str]:
         return sorted(home)

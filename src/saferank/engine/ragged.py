@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import UsageError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Array = NDArray[Any]
 _SMALLEST_TASK = 1 << 14  # documents * work: below that a second thread costs more than it brings
@@ -138,6 +140,8 @@ def over_queries(
 
 
 def _threads(count: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
     global _pool
     if _pool is None or _pool._max_workers != count:
         _pool = ThreadPoolExecutor(count, thread_name_prefix="saferank")

@@ -1,8 +1,8 @@
 """What formats that score one document by itself cannot hold."""
 
 from saferank.export.refusal import CannotExport
-from saferank.export.scorer_parts import ScorerParts
 from saferank.features.schema import FeatureSchema
+from saferank.policy.scorers.parts import ScorerParts
 
 HELD = "`--to onnx` holds it"
 NO_TREES = "the model has no trees: it ranks as the current ranker does, so there is nothing to export."

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError
 from saferank.export.inputs import Inputs, scores_of
 from saferank.export.raw_trees import raw_thresholds
-from saferank.export.scorer_parts import ScorerParts
 from saferank.files.json_format import FileFormat
 from saferank.policy.policy import Policy
 
@@ -81,7 +80,7 @@ def random_rows(policy: Policy, rows: int, rng: np.random.Generator) -> NDArray[
     values[rng.random(shape) < 0.1] = 0.0
     if schema.base is not None:  # scores of another ranker, about as large as the corrections
         values[:, -1] = rng.normal(size=rows)
-    forest = ScorerParts.of(policy).forest
+    forest = policy.parts.forest
     if forest.trees and schema.scaling == "none":
         threshold = raw_thresholds(forest.threshold, schema)
         source = np.array(inputs.source)[forest.feature]

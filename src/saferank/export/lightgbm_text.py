@@ -15,7 +15,6 @@ from saferank.export.common_refusals import HELD, refuse_scaling, refuse_without
 from saferank.export.inputs import Inputs, unique_names
 from saferank.export.raw_trees import Node, leaves, raw_trees, splits
 from saferank.export.refusal import CannotExport
-from saferank.export.scorer_parts import ScorerParts
 from saferank.policy.policy import Policy
 
 DEFAULT_LEFT, MISSING_IS_NAN = 2, 8
@@ -24,7 +23,7 @@ DEFAULT_LEFT, MISSING_IS_NAN = 2, 8
 
 def encode(policy: Policy) -> bytes:
     """Return the text of the model."""
-    to, schema, parts = "lightgbm", policy.schema, ScorerParts.of(policy)
+    to, schema, parts = "lightgbm", policy.schema, policy.parts
     refuse_scaling(to, schema)
     refuse_without_trees(to, parts, "a neural network is not made of trees; `--to onnx` holds it.")
     inputs = Inputs.of(schema)

@@ -18,7 +18,6 @@ from saferank.export.common_refusals import NO_TREES, refuse_missing, refuse_sca
 from saferank.export.inputs import Inputs, column, logarithm_names
 from saferank.export.raw_trees import Node, Split, raw_trees
 from saferank.export.refusal import CannotExport
-from saferank.export.scorer_parts import ScorerParts
 from saferank.policy.policy import Policy
 
 TREES, LINEAR = "model/xgboost+json", "model/linear"
@@ -26,7 +25,7 @@ TREES, LINEAR = "model/xgboost+json", "model/linear"
 
 def encode(policy: Policy, name: str, to: str) -> bytes:
     """Return the bodies of the requests: of the start first, if there is one, then of the trees."""
-    schema, parts, names = policy.schema, ScorerParts.of(policy), Inputs.of(policy.schema).names
+    schema, parts, names = policy.schema, policy.parts, Inputs.of(policy.schema).names
     refuse_scaling(to, schema)
     refuse_missing(to, schema)
     if parts.start == "mlp":

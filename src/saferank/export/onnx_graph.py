@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from saferank import __version__
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.forest import Forest
 from saferank.export.inputs import Inputs
 from saferank.export.raw_trees import Node, Split, raw_trees
-from saferank.export.scorer_parts import ScorerParts
 from saferank.features.schema import FeatureSchema
 from saferank.policy.policy import Policy
+from saferank.policy.scorers.forest import Forest
+from saferank.policy.scorers.parts import ScorerParts
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -34,7 +34,7 @@ def encode(policy: Policy, name: str) -> bytes:
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise UsageError(f"--to onnx needs the package onnx; {INSTALL}.") from error
-    schema, parts, inputs = policy.schema, ScorerParts.of(policy), Inputs.of(policy.schema)
+    schema, parts, inputs = policy.schema, policy.parts, Inputs.of(policy.schema)
     graph = _Graph()
     prepared = _prepared(graph, schema, inputs)
     total = _not_finite(graph, schema)

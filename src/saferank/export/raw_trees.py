@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.forest import Forest
 from saferank.engine.types.ranking_data import signed_log1p
 from saferank.export.inputs import Inputs
 from saferank.features.schema import FeatureSchema
+from saferank.policy.scorers.forest import Forest
 
 LARGEST = np.finfo(np.float32).max
 SIGN = 0x80000000

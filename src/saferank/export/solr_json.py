@@ -16,8 +16,8 @@ from saferank.export.common_refusals import HELD, NO_TREES, refuse_missing, refu
 from saferank.export.inputs import Inputs, column, logarithm_names
 from saferank.export.raw_trees import Node, Split, raw_trees
 from saferank.export.refusal import CannotExport
-from saferank.export.scorer_parts import ScorerParts
 from saferank.policy.policy import Policy
+from saferank.policy.scorers.parts import ScorerParts
 
 PACKAGE = "org.apache.solr.ltr.model."
 SLACK = np.float32(1e-6)
@@ -25,7 +25,7 @@ SLACK = np.float32(1e-6)
 
 def encode(policy: Policy, name: str) -> bytes:
     """Return the model, for `PUT /schema/model-store`."""
-    to, schema, parts = "solr", policy.schema, ScorerParts.of(policy)
+    to, schema, parts = "solr", policy.schema, policy.parts
     names = Inputs.of(schema).names
     refuse_scaling(to, schema)
     refuse_missing(to, schema)

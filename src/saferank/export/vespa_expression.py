@@ -15,7 +15,6 @@ from saferank.engine.errors import DataError
 from saferank.export.common_refusals import refuse_scaling, refuse_without_trees
 from saferank.export.inputs import Inputs, unique_names
 from saferank.export.raw_trees import Node, Split, raw_trees
-from saferank.export.scorer_parts import ScorerParts
 from saferank.features.schema import FeatureSchema
 from saferank.policy.policy import Policy
 
@@ -31,7 +30,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def encode(policy: Policy) -> bytes:
     """Return the expression, for `expression: file:NAME.expression` in a rank profile."""
-    to, schema, parts, inputs = "vespa", policy.schema, ScorerParts.of(policy), Inputs.of(policy.schema)
+    to, schema, parts, inputs = "vespa", policy.schema, policy.parts, Inputs.of(policy.schema)
     refuse_scaling(to, schema)
     refuse_without_trees(
         to, parts, "as one expression a neural network is too long; Vespa reads it as ONNX (--to onnx)."

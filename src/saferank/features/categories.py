@@ -4,15 +4,18 @@ The values are those that a column has when a policy is learned. They are kept i
 the same features; there, a value that is not among them, or that is missing, is 0 in all of these columns.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Categories: TypeAlias = Mapping[str, Sequence[str]]
 """Column -> its values, each of which is a feature."""
@@ -36,6 +39,9 @@ def one_hot_names(categories: Categories) -> tuple[str, ...]:
 
 def one_hot(column: pa.ChunkedArray, values: Sequence[str]) -> NDArray[np.float32]:
     """(row, value): 1 where the row has the value, else 0."""
+    import pyarrow as pa  # not for a service, which has no Arrow tables
+    import pyarrow.compute as pc
+
     place = pc.index_in(column.cast(pa.string()), value_set=pa.array(values, pa.string()))
     code: NDArray[np.int64] = pc.fill_null(place, -1).to_numpy()
     found: NDArray[np.float32] = (code[:, None] == np.arange(len(values))).astype(np.float32)
@@ -44,6 +50,8 @@ def one_hot(column: pa.ChunkedArray, values: Sequence[str]) -> NDArray[np.float3
 
 def values_of(blocks: Iterable[pa.ChunkedArray], column: str, *, file: object) -> tuple[str, ...]:
     """Return the values of a column in order, of which there must be a few; missing and empty ones do not count."""
+    import pyarrow as pa
+
     found = set[str]()
     for block in blocks:
         found |= {value for value in block.cast(pa.string()).unique().to_pylist() if value}

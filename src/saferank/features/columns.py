@@ -1,13 +1,17 @@
 """Columns of a table as ids and numbers, checked and converted alike wherever the table comes from."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
+from saferank.features.schema import FILL
 
-FILL = "fill it in, or say what stands for it (fit: --missing indicator, or --missing 0)"
+ROW_NUMBERS = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
+"""Names under which pandas writes the numbers of rows, which are no feature."""
 
 
 def is_numeric(kind: pa.DataType) -> bool:

@@ -15,7 +15,7 @@ from saferank.engine.errors import DataError
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.categories import Categories, one_hot, one_hot_names
-from saferank.features.columns import ids, is_numeric, numbers
+from saferank.features.columns import ROW_NUMBERS, ids, is_numeric, numbers
 from saferank.features.table_source import TableSource
 from saferank.files.arrow_tables import numbered
 from saferank.files.large_table import taken
@@ -103,7 +103,7 @@ class PairTables:
     def _chosen(self, schema: pa.Schema, file: object) -> list[str]:
         """Return the columns to read of a file with this schema."""
         others = {self.query, self.document, *self.categories, *self.ignore}
-        found = tuple(one.name for one in schema if one.name not in others and is_numeric(one.type))
+        found = tuple(one.name for one in schema if one.name not in others and _is_feature(one))
         for name in (self.query, self.document, *(self.names or ()), *self.categories):
             if name not in schema.names:
                 there = ", ".join(schema.names)
@@ -169,3 +169,7 @@ def _refuse_text(file: Path | str, names: set[str]) -> None:
                         message = f"got '{text}', but must hold numbers; correct it, or leave the row out."
                         raise DataError(message, file=file, row=row, column=name) from None
             first_row += batch.num_rows
+
+
+def _is_feature(column: pa.Field) -> bool:
+    return is_numeric(column.type) and ROW_NUMBERS.fullmatch(column.name) is None

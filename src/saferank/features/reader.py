@@ -107,6 +107,7 @@ def read_candidates(
     categories: Categories | None = None,
     query: str = "query_id",
     document: str = "document_id",
+    id_columns: Mapping[str, str] | None = None,
     rows: int = ROWS,
 ) -> Iterator[RankingData]:
     """Read a Parquet or CSV file, all below a folder, those that match a pattern, or a table in memory, by queries.
@@ -114,9 +115,10 @@ def read_candidates(
     Every column of numbers (or of true and false, as 1 and 0) except those to `ignore` is a feature, and those in
     `numbers` must be; values of columns of text are those in `categories`. A missing value is NaN.
     A query whose rows are not adjacent is an error, and so is a document that appears twice in its query. Besides a
-    block, only the ids of the queries that have passed are kept.
+    block, only the ids of the queries that have passed are kept. `id_columns`: as for `read_features`.
     """
     sources = table_sources(path, mixed=True)
+    query, document = _id_names(sources[0], query, document, id_columns or {})
     reader = PairTables(
         sources, query, document, numeric=numbers, ignore=ignore, categories=categories or {}, candidates=True,
         rows=rows,

@@ -1,6 +1,5 @@
 """Which features a policy reads, and what becomes of them before the scorer sees them."""
 
-import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -12,14 +11,13 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData, scale_per_query, signed_log1p
 from saferank.features.categories import one_hot_names
-from saferank.features.columns import FILL
-from saferank.files.json_format import checked_json
 from saferank.files.large_table import TableWriter, drop_pages, new_table
 
 Scaling = Literal["per-query", "none"]
 Missing = float | Literal["error", "indicator"]
 LATER = ("categories", "indicators")
 """Fields that the schema of a policy has only where it uses them; older ones have none of them."""
+FILL = "fill it in, or say what stands for it (fit: --missing indicator, or --missing 0)"
 BLOCK = 1 << 16
 """Rows prepared at a time: features may be a memory map larger than memory."""
 
@@ -167,7 +165,18 @@ class FeatureSchema:
         known = {field.name for field in fields(cls)}
         if not isinstance(values, dict) or not known - {"base", *LATER} <= set(values) <= known:
             raise ValueError("must have names, log1p, scaling, missing and base, and nothing unknown")
-        return checked_json(cls, json.dumps(values))
+        categories = values.get("categories", {})
+        texts = [
+            values["names"],
+            values.get("indicators", []),
+            *(categories.values() if isinstance(categories, dict) else [0]),
+        ]
+        fits = all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in texts)
+        if not (fits and isinstance(values["log1p"], bool) and isinstance(values.get("base"), str | None)):
+            raise ValueError(
+                "names, indicators and categories must be lists of texts, log1p true or false, base a text"
+            )
+        return cls(**values)
 
 
 def indicator_name(name: str) -> str:

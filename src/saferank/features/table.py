@@ -26,12 +26,17 @@ def column_names(features: Any) -> list[Any] | None:
 
 
 def read_table(
-    table: Any, features: Sequence[str], offsets: ArrayLike | None = None, *, categories: Categories | None = None
+    table: Any,
+    features: Sequence[str],
+    offsets: ArrayLike | None = None,
+    *,
+    categories: Categories | None = None,
+    query: str = QUERY,
 ) -> RankingData:
     """Return these features of the table by name, and the values of `categories`, whatever other columns there are.
 
-    Without `offsets`, the column `query_id` says which rows are of one query (they must be contiguous); without
-    either, all rows are of one query. A missing value is NaN. Rows in error messages count from 0.
+    Without `offsets`, the column `query`, or else `query_id`, says which rows are of one query (they must be
+    contiguous); without either, all rows are of one query. A missing value is NaN. Rows in error messages count from 0.
     """
     table = table.to_pyarrow() if hasattr(table, "to_pyarrow") else table  # Ibis
     found, rows, categories = column_names(table) or [], len(table), categories or {}
@@ -51,8 +56,8 @@ def read_table(
     encoded = [one_hot(_column(table, name, found), values) for name, values in categories.items()]
     values = np.hstack([values, *encoded]) if encoded else values
     if offsets is None:
-        named = QUERY in found and QUERY not in features
-        offsets = query_offsets(_column(table, QUERY, found)) if named else [0, rows]
+        named = [name for name in (query, QUERY) if name in found and name not in features]
+        offsets = query_offsets(_column(table, named[0], found)) if named else [0, rows]
     return RankingData(
         values,
         np.asarray(offsets),

@@ -1,19 +1,29 @@
-"""JSON files of ours: each states its format and version, so that no other is taken for it."""
+"""JSON files of ours: each states its format and version, so that no other is taken for it, and old ones are read."""
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from saferank import __version__
 from saferank.engine.errors import DataError
 
 T = TypeVar("T")
 
 
+class NewerVersion(DataError):
+    """A file of a later version of its format than this saferank reads."""
+
+
 @dataclass(frozen=True)
 class FileFormat:
-    """A kind of JSON file, by the command that writes it."""
+    """A kind of JSON file, by the command that writes it.
+
+    The version rises when an older saferank would misread the file, with a step that upgrades what was written before.
+    A field that readers may ignore, or that has a default, needs neither.
+    """
 
     name: str
     version: int
@@ -21,6 +31,12 @@ class FileFormat:
     """After `saferank`."""
     again: str
     """What to do about a broken one."""
+    upgrades: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = ()
+    """From version 1 to 2, from 2 to 3, ...: what the file would hold if it had been written in the next version."""
+
+    def __post_init__(self) -> None:
+        if len(self.upgrades) != self.version - 1:
+            raise ValueError(f"{self.name}: version {self.version} has {len(self.upgrades)} steps of upgrade.")
 
     def marked(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return what is to be written, with the format and version before it."""
@@ -35,7 +51,7 @@ class FileFormat:
         return isinstance(values, dict) and values.get("format") == self.name
 
     def read(self, file: Path) -> dict[str, Any]:
-        """Return all that the file holds; a `DataError` if it is not of this format and version."""
+        """Return all that the file holds, upgraded if it is of an earlier version; a `DataError` if it is not ours."""
         try:
             values = json.loads(file.read_bytes())
         except FileNotFoundError as error:
@@ -45,10 +61,22 @@ class FileFormat:
             raise DataError(f"is not JSON ({error}); {self.again}.", file=file) from error
         if not isinstance(values, dict) or values.get("format") != self.name:
             raise DataError(f"was not written by `saferank {self.command}`; check the path.", file=file)
-        if values.get("version") != self.version:
-            message = f"has version {values.get('version')}, but this saferank reads {self.version}; {self.again}."
-            raise DataError(message, file=file)
-        return values
+        version = values.get("version")
+        if not isinstance(version, int) or not 1 <= version <= self.version:
+            if isinstance(version, int) and version > self.version:
+                newer = f"saferank {values['saferank']}" if "saferank" in values else "a newer saferank"
+                have = f"this is {__version__}, which reads up to version {self.version}"
+                message = f"has version {version} and needs {newer} or newer; {have}. Run `pip install -U saferank`."
+                raise NewerVersion(message, file=file)
+            raise DataError(f"has version {version}, which there never was; {self.again}.", file=file)
+        for upgrade in self.upgrades[version - 1 :]:
+            try:
+                values = upgrade(values)
+            except (KeyError, TypeError) as error:
+                message = f"has version {version}, but not what that has ({error!r}); {self.again}."
+                raise DataError(message, file=file) from error
+        values["version"] = self.version
+        return dict(values)
 
     def read_as(self, file: Path, kind: type[T]) -> T:
         """Return what the file holds as a `kind`, a dataclass whose annotations are checked.

@@ -15,6 +15,7 @@ from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
 from saferank.logs.split import Split
 from saferank.policy.policy import Policy, ScorerKind
+from saferank.policy.scorers import weights_of
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings, certify
 from saferank.verdict.new_ranker import ranker_of_policy
@@ -22,7 +23,8 @@ from saferank.verdict.new_ranker import ranker_of_policy
 
 def production_policy(world: World, data: RankingData) -> Policy:
     """Return the world's logging policy as one that reads the raw features of `data`."""
-    return Policy(ScorerKind("mlp"), world.logging_scorer, FeatureSchema.of(data), world.click_model.examination)
+    weights = weights_of(world.logging_scorer)
+    return Policy(ScorerKind("mlp"), weights, FeatureSchema.of(data), world.click_model.examination)
 
 
 def log_and_learn(

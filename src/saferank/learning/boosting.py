@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.forest import Forest
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.lightgbm_trees import (
@@ -22,6 +21,7 @@ from saferank.learning.lightgbm_trees import (
 )
 from saferank.learning.training_loop import Epoch, FitResult
 from saferank.policy.scorers import score
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 
 LEAST_CURVATURE = 0.05

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.forest import Forest
 from saferank.engine.objectives.direct_method import direct_method
 from saferank.learning.boosting import PARAMETERS as BOOSTING
 from saferank.learning.boosting import newton_step
@@ -18,6 +17,7 @@ from saferank.learning.evidence import Evidence
 from saferank.learning.foresight import Foreseen
 from saferank.learning.lightgbm_trees import built, can_split, first_features, forest_of, give_memory_back, threads_for
 from saferank.learning.training_loop import Epoch, FitResult
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 
 PARAMETERS: dict[str, Any] = BOOSTING | {"learning_rate": 0.6}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.forest import Forest
 from saferank.learning.evidence import Evidence, within_queries
 from saferank.learning.foresight import Foreseen
 from saferank.learning.training_loop import FitResult
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 
 STEPS = tuple(2.0**power for power in range(-5, 9))

@@ -37,7 +37,7 @@ from saferank.learning.training_loop import Epoch, FitResult
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.earlier_logs import check_earlier, described
 from saferank.policy.policy import Policy, ScorerKind
-from saferank.policy.scorers import score
+from saferank.policy.scorers import score, weights_of
 from saferank.policy.scorers.trees import Trees
 
 LOGGING_POLICY = "current ranker"
@@ -182,7 +182,7 @@ def fit_policy(
         "libraries": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
     }
     kind = ScorerKind(settings.scorer, scorer.settings if isinstance(scorer, Trees) else {})
-    policy = Policy(kind, scorer, schema, train.examination, finite(manifest))
+    policy = Policy(kind, weights_of(scorer), schema, train.examination, finite(manifest))
     return FittedPolicy(policy, comparison, left_out)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch  # noqa: F401 (brings libgomp, which LightGBM needs and slim machines lack)
 from numpy.typing import NDArray
 
-from saferank.engine.forest import Forest
 from saferank.engine.ragged import thread_count
 from saferank.files.large_table import drop_pages
+from saferank.policy.scorers.forest import Forest
 
 if TYPE_CHECKING:
     import lightgbm

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.engine.forest import Forest
 from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.ragged import query_sums
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.files.large_table import row_blocks
 from saferank.learning.lightgbm_trees import ALWAYS, built, can_split, forest_of, give_memory_back, rows_of, threads_for
+from saferank.policy.scorers.forest import Forest
 
 FOLDS = 5
 MOST_TREES = 2000

@@ -13,6 +13,7 @@ from typing import Any
 
 import ibis.expr.types as ir
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from saferank import __version__
 from saferank.engine.errors import DataError, UsageError
@@ -167,6 +168,7 @@ def _count(
             tell("Counting rankings")
             counts = log_queries.ranking_counts(table, interactions, cutoff)
             tables["rankings"] = log_queries.ranking_table(fetch_sorted(counts, log_queries.RANKING))
+    tables |= _without_names(tables)
     moments = [] if extent.periods is None else extent.periods.describe()
     manifest = {
         "saferank": __version__,
@@ -191,6 +193,15 @@ def _count(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return AggregatedLog(manifest=manifest, **tables)
+
+
+def _without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Return the tables that have units, with numbers for the ids of users or sessions: which is which is not kept."""
+    units, numbered = tables["patterns"]["unit"].unique().drop_null(), {}
+    for name in ("patterns", "sample"):
+        number = pc.index_in(tables[name]["unit"], value_set=units).cast(pa.string())
+        numbered[name] = tables[name].set_column(tables[name].schema.get_field_index("unit"), "unit", number)
+    return numbered
 
 
 def _sizes(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:

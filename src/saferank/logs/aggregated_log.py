@@ -23,7 +23,8 @@ from saferank.files.atomic_write import whole_folder
 from saferank.files.json_format import FileFormat
 from saferank.files.large_table import new_table
 
-FORMAT = FileFormat("saferank-statistics", 2, "aggregate", "aggregate the log again")
+# From version 1 to 2 the manifest stays as it is; ADDED_LATER has the columns.
+FORMAT = FileFormat("saferank-statistics", 2, "aggregate", "aggregate the log again", (dict,))
 PARTS = ("train", "validation", "certify")
 _TEXT, _NUMBER, _COUNT, _TEXTS = pa.string(), pa.int32(), pa.int64(), pa.list_(pa.string())
 _WHERE = {"part": _TEXT, "period": _NUMBER}
@@ -42,9 +43,13 @@ SCHEMAS = {
 """Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click; `rewards`
 are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
 everywhere in a log without timestamps; `hour` is that of the day (UTC), null unless periods are days or longer; `unit`
-is null unless the log was aggregated with one."""
-ADDED_LATER = {"sample": "hour"}
-"""A column of a table that older folders lack; it is then null."""
+is null unless the log was aggregated with one, and then a number in place of the user's or session's id."""
+ADDED_LATER: dict[str, dict[str, int | None]] = {
+    "shown_counts": {"period": 0},
+    "patterns": {"period": 0, "unit": None, "rewards": None},
+    "sample": {"hour": None},
+}
+"""Columns that older folders lack, and what they hold then: all but `hour` came with version 2."""
 FILES = {name: f"{name}.parquet" for name in SCHEMAS} | {"shown_counts": "impressions.parquet"}
 
 
@@ -161,9 +166,10 @@ class AggregatedLog:
                 table = pq.read_table(file, partitioning=None)
             except (pa.ArrowInvalid, OSError) as error:
                 raise DataError(f"cannot be read ({error}); {FORMAT.again}.", file=file) from error
-            if (added := ADDED_LATER.get(name)) is not None and added not in table.schema.names:
-                place = schema.get_field_index(added)
-                table = table.add_column(place, schema.field(added), pa.nulls(len(table), schema.field(added).type))
+            for added, value in ADDED_LATER.get(name, {}).items():
+                if added not in table.schema.names:
+                    filled = pa.repeat(pa.scalar(value, schema.field(added).type), len(table))
+                    table = table.add_column(schema.get_field_index(added), schema.field(added), filled)
             if table.schema.names != schema.names:
                 raise DataError(f"must have the columns {', '.join(schema.names)}; {FORMAT.again}.", file=file)
             tables[name] = table.cast(schema)

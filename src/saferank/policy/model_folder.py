@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load as tensors_of
-from safetensors.torch import save as bytes_of
+from safetensors.numpy import load as arrays_of
+from safetensors.numpy import save as bytes_of
 
 from saferank import __version__
-from saferank.engine.errors import DataError, SaferankError, UsageError
+from saferank.engine.errors import DataError, UsageError
 from saferank.features.schema import FeatureSchema
 from saferank.files.atomic_write import check_parents, whole_folder
 from saferank.files.json_format import FileFormat
 from saferank.policy.policy import Policy, ScorerKind
-from saferank.policy.scorers.trees import Trees
+from saferank.policy.scorers.parts import needed_weights
 
 WEIGHTS, SCHEMA, MANIFEST = "weights.safetensors", "schema.json", "manifest.json"
 AGAIN = "copy the folder again, or fit anew"
@@ -30,8 +30,7 @@ LOGGER = logging.getLogger(__name__)
 def write_policy(policy: Policy, folder: Path) -> None:
     """Write the folder, atomically; a model that is already there is replaced."""
     check_model_folder(folder)
-    weights = {name: tensor.contiguous() for name, tensor in policy.scorer.state_dict().items()}
-    files = {WEIGHTS: bytes_of(weights), SCHEMA: _json_bytes(policy.schema.as_json())}
+    files = {WEIGHTS: bytes_of(dict(policy.weights)), SCHEMA: _json_bytes(policy.schema.as_json())}
     manifest = {
         "saferank": __version__,
         "scorer": {"name": policy.kind.name, "settings": policy.kind.settings},
@@ -51,7 +50,7 @@ def read_policy(folder: Path) -> Policy:
     if not folder.is_dir():
         raise DataError("there is no such folder; `saferank fit` writes one.", file=folder)
     manifest = FORMAT.read(folder / MANIFEST)
-    weights, schema_text = (_read_file(folder / name, manifest) for name in (WEIGHTS, SCHEMA))
+    weights_text, schema_text = (_read_file(folder / name, manifest) for name in (WEIGHTS, SCHEMA))
     try:
         schema = FeatureSchema.from_json(json.loads(schema_text))
     except ValueError as error:
@@ -59,14 +58,19 @@ def read_policy(folder: Path) -> Policy:
     try:
         described = manifest["scorer"]
         kind = ScorerKind(described["name"], {**described["settings"]})
-        scorer = kind.make(len(schema.columns), seed=0)
-        policy = Policy(kind, scorer, schema, np.array(manifest["examination"], np.float64), manifest)
-    except (KeyError, TypeError, ValueError, AttributeError, SaferankError) as error:
+        needed_weights(kind.name, kind.settings, len(schema.columns))
+        examination = np.array(manifest["examination"], np.float64)
+        policy = Policy(kind, _weights(weights_text, folder / WEIGHTS), schema, examination, manifest)
+    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
         message = f"does not describe a scorer and the examination of its ranks ({error!r}); {AGAIN}."
         raise DataError(message, file=folder / MANIFEST) from error
-    if (schema.base is not None) != (isinstance(scorer, Trees) and scorer.start_kind == "column"):
+    if (schema.base is not None) != (kind.settings.get("start") == "column"):
         raise DataError(f"has another base column than the scorer begins with; {AGAIN}.", file=folder / SCHEMA)
-    _load_weights(scorer, weights, folder / WEIGHTS)
+    try:
+        _ = policy.parts
+    except DataError as error:
+        message = f"does not fit the scorer ({error}); {AGAIN}."
+        raise DataError(message, file=folder / WEIGHTS, column=error.column) from error
     return policy
 
 
@@ -98,23 +102,11 @@ def _read_file(file: Path, manifest: dict[str, Any]) -> bytes:
     return text
 
 
-def _load_weights(scorer: torch.nn.Module, text: bytes, file: Path) -> None:
-    """Load the weights, or raise unless all tensors have the name, shape and type that the scorer needs."""
-    needed = {name: tensor.dtype for name, tensor in scorer.state_dict().items()}
+def _weights(text: bytes, file: Path) -> dict[str, NDArray[Any]]:
     try:
-        found = tensors_of(text)
-        scorer.load_state_dict(found)
-    except (SafetensorError, RuntimeError) as error:
-        raise DataError(f"does not fit the scorer ({' '.join(str(error).split())}); {AGAIN}.", file=file) from error
-    for name, tensor in found.items():
-        if tensor.dtype != needed[name] or not bool(torch.isfinite(tensor).all()):
-            message = f"tensor '{name}' has values that are not finite {str(needed[name])[6:]}; {AGAIN}."
-            raise DataError(message, file=file)
-    if isinstance(scorer, Trees):
-        try:
-            _ = scorer.forest
-        except SaferankError as error:
-            raise DataError(f"does not hold trees ({error}); {AGAIN}.", file=file) from error
+        return arrays_of(text)
+    except SafetensorError as error:
+        raise DataError(f"does not hold weights ({error}); {AGAIN}.", file=file) from error
 
 
 def _json_bytes(values: dict[str, Any]) -> bytes:

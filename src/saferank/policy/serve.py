@@ -1,6 +1,9 @@
 """What a policy shows: ranks, and the exposure of each document, by the way it is served."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -8,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.click_models.examination import examination_of_ranks
 from saferank.engine.errors import UsageError
-from saferank.engine.plackett_luce import exposure, log_probability, placement
-from saferank.engine.ragged import place_in_query, query_of_document, ranks_by_score
+from saferank.engine.ragged import check_scores, query_of_document, query_sums, ranks_by_score
 
 ServeAs = Literal["deterministic", "sampled"]
 
@@ -18,13 +20,26 @@ ServeAs = Literal["deterministic", "sampled"]
 class Served:
     """One value per document, except for `log_probability`, which has one per query."""
 
+    offsets: NDArray[np.int64]
+    examination: NDArray[np.float64]
+    """Of the ranks that are shown."""
     scores: NDArray[np.float32]
     rank: NDArray[np.int32]
     """1 for the document to show first. Documents beyond the ranks that are shown have one too."""
-    exposure: NDArray[np.float64]
-    """Expected examination of the document, served like this: the propensity that the next log needs."""
     log_probability: NDArray[np.float64] | None = None
     """Of the ranks that are shown; None if rankings are not drawn at random."""
+
+    @cached_property
+    def exposure(self) -> NDArray[np.float64]:
+        """Expected examination of the document, served like this: the propensity that the next log needs.
+
+        Of drawn rankings it is the exact expectation, whichever was drawn, and needs Numba.
+        """
+        if self.log_probability is None:
+            return examination_of_ranks(self.rank, self.examination)
+        from saferank.engine.plackett_luce import exposure
+
+        return exposure(self.scores, self.offsets, self.examination).astype(np.float64)
 
 
 def serve(
@@ -40,21 +55,19 @@ def serve(
     `deterministic`: by score, ties in the order in which the documents stand. A document's exposure is the
     examination of its rank, and 0 beyond the last one that is shown: such a log says nothing about what it never
     shows. `sampled`: one ranking per query, drawn from the Plackett-Luce policy with `rng`: the order of s_d + Gumbel
-    noise. The exposure is the exact expectation over rankings, whichever was drawn. Documents draw one after the
-    other: the same generator gives the same rankings, served at once or query by query.
+    noise. Documents draw one after the other: the same generator gives the same rankings, served at once or query by
+    query.
     """
     scores, offsets = np.asarray(scores, np.float32), np.asarray(offsets, np.int64)
     weights = np.asarray(examination, np.float64)
     check_serve_as(serve_as)
     if serve_as == "deterministic":
-        rank = ranks_by_score(scores, offsets)
-        return Served(scores, rank, examination_of_ranks(rank, weights))
+        return Served(offsets, weights, scores, ranks_by_score(scores, offsets))
     if rng is None:
         raise UsageError("rankings are drawn with a random generator; pass one as rng.")
-    rank = ranks_by_score(scores + rng.gumbel(size=len(scores)), offsets)
-    shown = _shown(rank, offsets, len(weights))
-    chance = log_probability(scores, offsets, shown[:, None])[:, 0]
-    return Served(scores, rank, exposure(scores, offsets, weights).astype(np.float64), chance)
+    rank = ranks_by_score(check_scores(scores) + rng.gumbel(size=len(scores)), offsets)
+    chance = _log_probability(scores.astype(np.float64), offsets, _shown(rank, offsets, len(weights)))
+    return Served(offsets, weights, scores, rank, chance)
 
 
 def served_placement(
@@ -62,6 +75,8 @@ def served_placement(
 ) -> NDArray[np.float64]:
     """(document, rank): the chance that the document is shown there, served like this."""
     if serve_as == "sampled":
+        from saferank.engine.plackett_luce import placement
+
         return placement(scores, offsets, cutoff).astype(np.float64)
     return np.equal(ranks_by_score(scores, offsets)[:, None], np.arange(1, cutoff + 1)).astype(np.float64)
 
@@ -85,8 +100,28 @@ def shown_examination(examination: NDArray[np.float64], cutoff: int | None) -> N
 
 
 def _shown(rank: NDArray[np.int32], offsets: NDArray[np.int64], cutoff: int) -> NDArray[np.int64]:
-    """(query, rank) -> document, counted from the query's first; -1 where the list has ended."""
+    """(query, rank) -> document, by its place in the flat arrays; -1 where the list has ended."""
     out = np.full((len(offsets) - 1, cutoff), -1, np.int64)
     rows = np.flatnonzero(rank <= cutoff)
-    out[query_of_document(offsets)[rows], rank[rows] - 1] = place_in_query(offsets)[rows]
+    out[query_of_document(offsets)[rows], rank[rows] - 1] = rows
     return out
+
+
+def _log_probability(
+    scores: NDArray[np.float64], offsets: NDArray[np.int64], shown: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """log P of what is shown to each query: sum_k [ s_{y_k} - log sum_{d not shown before k} exp(s_d) ].
+
+    As `plackett_luce.log_probability`, which is compiled for many rankings per query. Weights are summed from the last
+    rank up, and never subtracted. Finite scores over 600 below the largest count as 600 below.
+    """
+    largest = np.maximum.reduceat(scores, offsets[:-1])[query_of_document(offsets)]
+    weight = np.append(np.where(scores == -np.inf, 0.0, np.exp(np.maximum(scores - largest, -600.0))), 0.0)
+    placed = weight[shown]  # 0 where nothing is shown
+    weight[shown] = 0.0
+    others = query_sums(weight[:-1], offsets)
+    remaining = np.cumsum(np.column_stack([others, placed[:, ::-1]]), axis=1)[:, :0:-1]
+    share = np.divide(placed, remaining, out=np.zeros_like(placed), where=remaining > 0)
+    with np.errstate(divide="ignore"):
+        chance: NDArray[np.float64] = np.log(share, out=np.zeros_like(share), where=shown >= 0).sum(axis=1)
+    return chance

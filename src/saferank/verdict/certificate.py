@@ -12,9 +12,19 @@ from pydantic import BeforeValidator
 from saferank.files.atomic_write import whole_file
 from saferank.files.json_format import FileFormat, finite
 
-FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again")
+
+def _to_version_2(values: dict[str, Any]) -> dict[str, Any]:
+    """What version 1 did not say: it spent all of delta on one look, and took the examination as given."""
+    unsaid = {"examination": {"kind": "not recorded", "curve": []}, "without_features": {}, "most_weight": None}
+    covers = "the traffic of the held-out part"
+    return {"spent": values["delta"], "look": 1, "strata": "query", "covers": covers} | unsaid | values
+
+
+FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again", (_to_version_2,))
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 """JSON has null for what is not finite."""
+CLEARLY_WORSE = 2.0
+"""Standard errors below 0 from which on an estimate is no noise."""
 MUCH_UNSUPPORTED = 0.1
 """Share of the new exposure, on documents that were not shown, that explains why nothing can be decided."""
 
@@ -230,6 +240,11 @@ def meaning(certificate: Certificate) -> str:
         return (
             f"Not decided. {certificate.unsupported_exposure:.0%} of what the new ranker shows is not shown in the "
             "held-out part, and the log says nothing about it."
+        )
+    if needed is None and certificate.improvement < -CLEARLY_WORSE * certificate.standard_error:
+        return (
+            f"Not decided, but the new ranker looks worse: {certificate.relative[0]:+.1%} {what}. Only what it shows "
+            "and this log hardly ever does could make up for that, and more of the same log would not tell."
         )
     if needed is None:
         return f"Not decided. There is no sign of a difference in {what}: the estimate is within the noise."

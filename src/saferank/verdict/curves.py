@@ -21,6 +21,8 @@ RANGE = 0.2
 """A given curve is raised to the powers 1 - RANGE and 1 + RANGE, to allow for a flatter and a steeper one."""
 OTHER_POWERS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 """Powers of the curve for which the certificate reports what the verdict would be."""
+IMPOSSIBLE = 5.0
+"""Standard errors by which click-through at a rank must exceed its examination before the curve is impossible."""
 STEP = 1e-3
 """In log examination, for the derivative of the estimate."""
 
@@ -93,6 +95,21 @@ def _radius(freedom: int, delta: float) -> float:
     return math.sqrt(freedom * max(1.0 - part - NormalDist().inv_cdf(delta) * math.sqrt(part), 0.0) ** 3)
 
 
+def _check_possible(counts: LogStatistics, curve: Floats, source: object) -> None:
+    """Raise if more is clicked at a rank than the curve says is looked at, which no relevance explains."""
+    shown, clicked = counts.shown.sum(axis=0), counts.clicked.sum(axis=0)
+    rate = clicked / np.maximum(shown, 1)
+    over = rate - curve - IMPOSSIBLE * np.sqrt(np.maximum(rate * (1.0 - rate), 0.0) / np.maximum(shown, 1))
+    if over.max() > 0.0:
+        rank = int(over.argmax())
+        raise Refused(
+            f"the examination curve is impossible: {rate[rank]:.1%} of what is shown at rank {rank + 1} is clicked, "
+            f"but only {curve[rank]:.1%} of it would be looked at. Correct the curve.",
+            code="examination-contradicted",
+            file=source,
+        )
+
+
 def curves_for(
     counts: LogStatistics,
     given: Floats | None,
@@ -128,6 +145,7 @@ def curves_for(
         raise Refused(message, code="examination-zero")
     relative = given / given[0]
     others = tuple(relative ** (1.0 + sign * RANGE) for sign in (-1.0, 1.0))
+    _check_possible(counts, relative, source)
     check = examination_check(counts, relative)
     if check.status == "contradicted":
         raise Refused(

@@ -100,7 +100,8 @@ def load_inputs(
     else:
         tell("Reading the scores")
         read = isinstance(ranker, (str, Path))
-        new = read_ranker(ranker, serve_as) if read else ranker_of_table(ranker, serve_as)
+        named = log_options.get("columns")
+        new = read_ranker(ranker, serve_as, named) if read else ranker_of_table(ranker, serve_as, named)
     if isinstance(scores, str):
         raise UsageError("logging scores are named as a column of a model's features; here, give their values.")
     tell("Reading the log")

@@ -1,6 +1,7 @@
 """The ranker that is to go live: a score for every query and document that it can show, whoever made it."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,10 +74,13 @@ def ranker_of_policy(policy: Policy, data: RankingData, serve_as: ServeAs) -> Ne
     return NewRanker(data, scores, serve_as, policy.examination, complete=True, description=described)
 
 
-def read_ranker(path: str | Path, serve_as: ServeAs = "deterministic") -> NewRanker:
+def read_ranker(
+    path: str | Path, serve_as: ServeAs = "deterministic", columns: Mapping[str, str] | None = None
+) -> NewRanker:
     """Read a ranker that was made elsewhere: Parquet or CSV files with the columns of `ranker_of_table`."""
     tables = []
-    text = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(IDS, pa.string()))
+    names = [*IDS, *((columns or {}).get(name, name) for name in IDS)]
+    text = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
     for file in candidate_files(path):
         try:
             if file.name.endswith((".csv", ".csv.gz")):
@@ -86,15 +90,25 @@ def read_ranker(path: str | Path, serve_as: ServeAs = "deterministic") -> NewRan
         except (pa.ArrowInvalid, OSError) as error:
             message = f"cannot be read ({error}); give Parquet, or CSV if its name ends in .csv."
             raise DataError(message, file=file) from error
-    return ranker_of_table(pa.concat_tables(tables, promote_options="default"), serve_as, source=str(path))
+    joined = pa.concat_tables(tables, promote_options="default")
+    return ranker_of_table(joined, serve_as, columns, source=str(path))
 
 
-def ranker_of_table(table: Tabular, serve_as: ServeAs = "deterministic", *, source: str = "a table") -> NewRanker:
+def ranker_of_table(
+    table: Tabular,
+    serve_as: ServeAs = "deterministic",
+    columns: Mapping[str, str] | None = None,
+    *,
+    source: str = "a table",
+) -> NewRanker:
     """Return a ranker from the columns `query_id`, `document_id` and `score` (or `rank`), rows in any order.
 
-    The highest score, or the lowest rank, comes first. Documents that are not listed are not shown.
+    The highest score, or the lowest rank, comes first. Documents that are not listed are not shown. `columns`: what the
+    log calls the ids, for a table that has no columns of our names.
     """
     rows = as_arrow(table, source)
+    ours = {(columns or {}).get(name, name): name for name in IDS if name not in rows.column_names}
+    rows = rows.rename_columns([ours.get(name, name) for name in rows.column_names])
     column = "rank" if "rank" in rows.column_names and "score" not in rows.column_names else "score"
     for name in (*IDS, column):
         if name not in rows.column_names:

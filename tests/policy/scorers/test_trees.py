@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from saferank.engine.errors import UsageError
-from saferank.engine.forest import Forest
 from saferank.policy.scorers import make_scorer, score
+from saferank.policy.scorers.forest import Forest
 from saferank.policy.scorers.trees import Trees
 from tests.policy.made import some_trees
 

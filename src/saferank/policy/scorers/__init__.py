@@ -1,4 +1,4 @@
-"""Scorers: `torch.nn.Module`s that take (documents, features) and return (documents,) scores."""
+"""Scorers, as they are learned: `torch.nn.Module`s that take (documents, features) and return (documents,) scores."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ def scale_scores(scorer: torch.nn.Module, factor: float) -> None:
     with torch.no_grad():
         for parameter in last.parameters():
             parameter.mul_(factor)
+
+
+def weights_of(scorer: torch.nn.Module) -> dict[str, NDArray[Any]]:
+    """Return a copy of the weights by name, as a policy has them."""
+    return {name: tensor.numpy().copy() for name, tensor in scorer.state_dict().items()}
 
 
 def score(scorer: torch.nn.Module, features: NDArray[np.float32], *, block: int = 1 << 16) -> NDArray[np.float32]:

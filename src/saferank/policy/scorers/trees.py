@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from saferank.engine.errors import UsageError
-from saferank.engine.forest import TYPES, Forest
+from saferank.policy.scorers.forest import TYPES, Forest
 from saferank.policy.scorers.linear import Linear
 from saferank.policy.scorers.mlp import MLP
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.engine.forest import TYPES, Forest
+from saferank.policy.scorers.forest import TYPES, Forest
 
 Array = NDArray[Any]
 
@@ -55,7 +55,7 @@ def table(rng: np.random.Generator, rows: int, features: int) -> Array:
     trees=st.integers(0, 6),
     features=st.integers(1, 5),
     more=st.integers(0, 2),
-    depth=st.integers(0, 5),
+    depth=st.integers(0, 8),  # 7, 15, 31 and 63 leaves fit into one number; more do not
     rows=st.integers(0, 9),
 )
 @settings(deadline=None)
@@ -161,6 +161,22 @@ def test_a_node_must_come_before_its_children() -> None:
     with pytest.raises(DataError) as caught:
         Forest(feature, threshold, np.array([1, 0]), np.array([-3, -2]), value, np.array([0]))
     assert (caught.value.column, caught.value.row) == ("left", 1)
+
+
+def test_a_leaf_has_one_parent() -> None:
+    with pytest.raises(DataError):
+        replace(stump(), right=np.array([-1]))
+    with pytest.raises(DataError):
+        replace(stump(), root=np.array([0, 0]))
+
+
+def test_groups_of_trees_and_blocks_of_rows_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    forest, x = grown(rng, 9, 4, 5), table(rng, 50, 4)
+    expected = [walked(forest, row) for row in x]
+    for name, value in (("GROUP", 2), ("SMALLEST_BLOCK", 3), ("BLOCK_BYTES", 1)):
+        monkeypatch.setattr(f"saferank.policy.scorers.forest.{name}", value)
+    np.testing.assert_allclose(forest.scores(x), expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(4, 1), (4, 0), (4,), (4, 2, 1)])
