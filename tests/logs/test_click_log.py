@@ -290,7 +290,7 @@ def test_kinds_of_timestamps(tmp_path: Path) -> None:
         ("duckdb://log.db/none", DataError, "there are clicks, seen"),
         ("duckdb://log.db", DataError, "name a table"),
         ("duckdb://notes.txt/clicks", DataError, "not a DuckDB database"),
-        ("postgres://host/clicks", UsageError, "duckdb://file.db/table"),
+        ("ftp://host/clicks", UsageError, "duckdb://file.db/table"),
     ],
 )
 def test_nothing_to_open(folder: Path, source: str, kind: type[SaferankError], message: str) -> None:

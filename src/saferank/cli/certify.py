@@ -22,6 +22,7 @@ from saferank.cli.screen import number_table, tell
 from saferank.cli.track import Track, model_tags, tracked
 from saferank.engine.errors import UsageError
 from saferank.files.growing_files import wait_until_still
+from saferank.files.table_url import without_secrets
 
 if TYPE_CHECKING:
     from saferank.verdict.certificate import Certificate, SegmentRow
@@ -215,7 +216,7 @@ def certify(
 
     def load() -> VerdictInputs:
         if watch:
-            with status.status(f"Waiting until {log} is complete"):
+            with status.status(f"Waiting until {without_secrets(log)} is complete"):
                 wait_until_still(log)
         with status.status("Reading") as now:
             return load_inputs(

@@ -11,6 +11,7 @@ import typer
 from saferank.cli.config import with_columns
 from saferank.engine.errors import UsageError
 from saferank.files.atomic_write import check_not_read, check_parents, check_writable
+from saferank.files.table_url import without_secrets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,8 +39,9 @@ RawLog = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="A Parquet or CSV file, a folder or quoted pattern of such files, a session text, "
-        "or [cyan]duckdb://file.db/table[/cyan].",
+        help="A Parquet or CSV file, a folder or quoted pattern of such files, a session text, or the URL of a table: "
+        "[cyan]duckdb://file.db/table[/cyan], [cyan]postgres://user@host/database/table[/cyan], "
+        "[cyan]spark://host:7077/table[/cyan].",
     ),
 ]
 Log = Annotated[
@@ -189,9 +191,10 @@ def read_log(
 
     if examination is not None and not examination.startswith("inverse-rank"):
         options["cutoff"] = len(parse_examination(examination, options["cutoff"]))
-    status.update(f"Reading {log}")
+    name = without_secrets(log)
+    status.update(f"Reading {name}")
     aggregated = load_log(
-        log, columns=parse_columns(column), progress=lambda step: status.update(f"{step} of {log}"), **options
+        log, columns=parse_columns(column), progress=lambda step: status.update(f"{step} of {name}"), **options
     )
     return aggregated, None if examination is None else parse_examination(examination, aggregated.cutoff)
 

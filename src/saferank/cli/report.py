@@ -15,6 +15,7 @@ from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns
 from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
+from saferank.files.table_url import without_secrets
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -97,7 +98,7 @@ def report(
             served: ServeAs = "sampled" if found is not None and found.serve_as == "sampled" else "deterministic"
             ways = {"logging_scores": logging_scores, "part": part, "serve_as": served}
             reading = {"columns": parse_columns(column), "layout": layout, "on_bad_rows": on_bad_rows}
-            with status.status(f"Reading {log}") as now:
+            with status.status(f"Reading {without_secrets(log)}") as now:
                 contents = replace(contents, **_of_log(policy, log, features, now, ways, reading))
         text = report_page(contents)
         kind = "not certified" if found is None else found.verdict.value

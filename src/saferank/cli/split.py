@@ -13,6 +13,7 @@ from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import tell
 from saferank.engine.errors import UsageError
+from saferank.files.table_url import without_secrets
 
 
 def split(
@@ -44,11 +45,11 @@ def split(
     check_output_file(out, [log])
     if (Path(log).is_dir() and out.resolve().is_relative_to(Path(log).resolve())) or fnmatch.fnmatch(str(out), log):
         raise UsageError(f"--out {out} would be read as part of {log} the next time; name a file elsewhere.")
-    with Console(stderr=True).status(f"Reading {log}") as status:
+    with Console(stderr=True).status(f"Reading {without_secrets(log)}") as status:
         opened = open_log(log, columns=columns, layout=layout, unit=unit)
         status.update(f"Writing {out}")
         made = write_training_rows(opened, wanted, out)
-    call = ["saferank", "certify", "--candidate", "scores.parquet", log]
+    call = ["saferank", "certify", "--candidate", "scores.parquet", without_secrets(log)]
     again = {"--unit": unit, "--layout": None if layout == "auto" else layout}
     if isinstance(made.split, TimeSplit):  # by its boundary: bad rows that certify drops would move a quantile
         call += ["--trained-until", str(made.split.describe()["boundaries"][1])]

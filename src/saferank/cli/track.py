@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import typer
 
 from saferank.engine.errors import SaferankError, UsageError
+from saferank.files.table_url import without_secrets
 
 VARIABLE, FOLDER, EXPERIMENT = "MLFLOW_TRACKING_URI", "mlruns", "saferank"
 MOST_CHARACTERS = 500
@@ -51,7 +52,7 @@ def tracked(where: str | None, context: typer.Context) -> Iterator[Record]:
         run = client.create_run(number, run_name=context.info_name).info.run_id
         for option, value in context.params.items():
             if option != "track" and value is not None and value is not False and value not in ("", [], ()):
-                client.log_param(run, option, str(value)[:MOST_CHARACTERS])
+                client.log_param(run, option, _shown(value)[:MOST_CHARACTERS])
 
         def record(
             metrics: Mapping[str, float | None], tags: Mapping[str, str], artifacts: Mapping[Path, str | None]
@@ -72,6 +73,11 @@ def tracked(where: str | None, context: typer.Context) -> Iterator[Record]:
             client.set_terminated(run, status)
     except MlflowException as error:
         raise SaferankError(f"MLflow at {place}: {error}") from error
+
+
+def _shown(value: object) -> str:
+    """Return the value of an option, without the password of a URL."""
+    return str([*map(without_secrets, map(str, value))] if isinstance(value, list) else without_secrets(str(value)))
 
 
 def model_tags(model: Path) -> dict[str, str]:

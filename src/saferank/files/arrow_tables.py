@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
+from saferank.files.table_url import without_secrets
 
 Tabular: TypeAlias = Any
 """What has named columns: anything with the Arrow PyCapsule interface (`__arrow_c_stream__`: a pandas or Polars
@@ -31,7 +32,7 @@ def source_name(value: object) -> str:
     >>> source_name("log.parquet"), source_name({"click": [0, 1]})
     ('log.parquet', 'a dict')
     """
-    return str(value) if isinstance(value, str | PurePath) else f"a {type(value).__name__}"
+    return without_secrets(str(value)) if isinstance(value, str | PurePath) else f"a {type(value).__name__}"
 
 
 def as_arrow(value: Tabular, name: str) -> pa.Table:

@@ -32,7 +32,7 @@ from saferank.logs.row_checks import (
     wrong_rows,
 )
 from saferank.logs.segments import check_segments
-from saferank.logs.source import fetch, fetch_row, run_once
+from saferank.logs.source import fetch_row, fetch_sorted, run_once
 from saferank.logs.split import HashSplit, Split
 
 DEFAULT_CUTOFF = 10
@@ -156,16 +156,18 @@ def _count(
         if "unit" in interactions.columns:
             alone = fetch_row(log_queries.without_unit(interactions))["impressions"]
         tell("Counting sets of clicks")
-        tables["patterns"] = log_queries.conformed(fetch(log_queries.pattern_counts(interactions)), "patterns")
+        counts = log_queries.pattern_counts(interactions)
+        tables["patterns"] = log_queries.conformed(fetch_sorted(counts, log_queries.PATTERN), "patterns")
         tell("Counting what was shown and clicked")
-        tables["shown_counts"] = log_queries.shown_table(fetch(log_queries.shown_counts(table, interactions, cutoff)))
+        counts = log_queries.shown_counts(table, interactions, cutoff)
+        tables["shown_counts"] = log_queries.shown_table(fetch_sorted(counts, log_queries.SHOWN))
         tell("Drawing a sample of impressions")
-        sampled = log_queries.sampled_rows(table, interactions, cutoff, impressions=found["impressions"])
-        tables["sample"] = log_queries.sample_table(fetch(sampled))
+        sampled = log_queries.sampled_rows(table, interactions, cutoff, impressions=found["impressions"], engine=engine)
+        tables["sample"] = log_queries.sample_table(fetch_sorted(sampled, ("impression_id", "position")))
         if rankings:
             tell("Counting rankings")
             counts = log_queries.ranking_counts(table, interactions, cutoff)
-            tables["rankings"] = log_queries.ranking_table(fetch(counts))
+            tables["rankings"] = log_queries.ranking_table(fetch_sorted(counts, log_queries.RANKING))
     tables |= _without_names(tables)
     moments = [] if extent.periods is None else extent.periods.describe()
     manifest = {

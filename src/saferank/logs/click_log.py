@@ -49,9 +49,10 @@ def open_log(
     reward: str | None = None,
     reward_most: float | None = None,
 ) -> ClickLog:
-    """Open a log: Parquet or CSV files, a pattern, a folder, `duckdb://file.db/table`, or a table in memory.
+    """Open a log: Parquet or CSV files, a pattern, a folder, the URL of a table, or a table in memory.
 
-    Such a table is an Ibis table, which stays in its engine, a pandas or Polars DataFrame, or a pyarrow Table.
+    The URL is `duckdb://file.db/table`, `postgres://user@host/database/table` or another of `engines`. A table in
+    memory is an Ibis table, which stays in its engine, a pandas or Polars DataFrame, or a pyarrow Table.
 
     `columns` maps our names to those of the log where they differ, as in `{"click": "clicked"}`. `layout` is recognised
     by the columns unless given: `long`, `nested`, `ubi` or `session`; `ubi:purchase` takes another action than clicks.

@@ -21,8 +21,8 @@ _MOST_SLOTS = 20
 
 
 @ibis.udf.agg.builtin(name="bit_or")  # type: ignore[untyped-decorator]
-def _bit_or(value: dt.int64) -> dt.int64:
-    """Bits that any row has set, by the function of this name that every engine has."""
+def _spark_bit_or(value: dt.int64) -> dt.int64:
+    """Bits that any row has set; Ibis knows this function of all engines but Spark."""
 
 
 @ibis.udf.scalar.builtin(name="hash")  # type: ignore[untyped-decorator]
@@ -35,14 +35,16 @@ def check_metrics(log: ir.Table, last: int, engine: str) -> dict[str, ir.Value]:
     metrics: dict[str, ir.Value] = {"rows": log.count(), "last_query": log["query_id"].max()}
     metrics["keys"] = log.count(where=log["query_id"].notnull() & log["document_id"].notnull())
     position = log["position"].cast("int32")
-    hashed = _duckdb_hash(log["document_id"]) if engine == "duckdb" else log["document_id"].hash()
+    document = log["document_id"]
+    hashed = _duckdb_hash(document) if engine == "duckdb" else document.cast("string").hash()  # BigQuery: of texts only
     if last > _MOST_SLOTS:
         return metrics | {"hashes": hashed.collect(), "positions": position.collect()}
     # Spark's hash has 32 bits, which Ibis does not know: only what is cast from a smaller type becomes 64 bits wide
     bits = (hashed & (2 ** (_BITS - 1) - 1)).cast("int64") | ibis.literal(2 ** (_BITS - 1), "int16").cast("int64")
     for word, first in enumerate(range(1, last + 1, _SLOTS)):
         within = position.between(first, first + _SLOTS - 1)
-        metrics[f"slots_{word}"] = _bit_or(ibis.ifelse(within, bits << (_BITS * (position - first)), 0))
+        slots = ibis.ifelse(within, bits << (_BITS * (position - first)), 0)
+        metrics[f"slots_{word}"] = _spark_bit_or(slots) if engine == "pyspark" else slots.bit_or()
     return metrics
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 import ibis
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
-from ibis.common.exceptions import IbisError
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.source import ADDED, FILE, ROW, LogSource, fetch, short_path
@@ -59,15 +59,21 @@ def nested_log(source: LogSource, columns: Mapping[str, str], asked: Mapping[str
         impression = source.row_id
     else:
         raise missing(table, source.name, {"impression_id": "impression_id"})
+    if _zips(table):  # an empty list in place of null: beside a list of documents that is one of another length
+        lists = {name: ibis.coalesce(values, ibis.literal([], type=values.type())) for name, values in lists.items()}
     by_id = all(lists[name].type().value_type.is_string() for name in ("document_ids", "clicks"))
     rows = table.select(
         impression_id=impression,
         query_id=identifier(table, used["query_id"], source.name),
-        # an empty list in place of null: beside a list of documents that is one of another length
-        **{name: ibis.coalesce(values, ibis.literal([], type=values.type())) for name, values in lists.items()},
+        **lists,
         **extras(table, used, asked, source.name),
     )
     return (_clicked_by_id(rows, source.name) if by_id else _shown(rows, source.name)), used
+
+
+def _zips(table: ir.Table) -> bool:
+    """Whether the engine puts lists side by side; PostgreSQL does not, but what is beyond the end of a list is null."""
+    return bool(table.get_backend().has_operation(ops.ArrayZip))
 
 
 def _shown(rows: ir.Table, name: str, *, by_id: bool = False) -> ir.Table:
@@ -77,8 +83,13 @@ def _shown(rows: ir.Table, name: str, *, by_id: bool = False) -> ir.Table:
     """
     lists = ["document_ids", *([] if by_id else ["clicks"]), *(["positions"] if "positions" in rows.columns else [])]
     first, *others = (rows[column] for column in lists)
-    zipped = rows.mutate(shown=first.zip(*(others or [first]))).unnest("shown", offset="place")
-    values = {column: zipped.shown[f"f{place}"] for place, column in enumerate(lists, 1)}
+    if _zips(rows):
+        zipped = rows.mutate(shown=first.zip(*(others or [first]))).unnest("shown", offset="place")
+        values = {column: zipped.shown[f"f{place}"] for place, column in enumerate(lists, 1)}
+    else:
+        longest = ibis.greatest(first.length(), *(other.length() for other in others))
+        zipped = rows.mutate(place=ibis.range(0, longest)).unnest("place")
+        values = {column: zipped[column][zipped.place] for column in lists}
     document = values["document_ids"]
     flat = zipped.mutate(
         document_id=document,
@@ -154,7 +165,7 @@ def number(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Va
     kind = table[name].type()
     if kind.is_boolean():  # not a cast: DuckDB would have its CSV reader parse `True` as a number
         return ibis.cases((table[name], _small(1)), (~table[name], _small(0)))
-    if kind.is_string():
+    if kind.is_string() and table.get_backend().name != "postgres":  # which cannot try a cast
         bad = table[name].notnull() & table[name].try_cast("float64").isnull()
         _refuse_text(table, name, source, ids, bad, "must hold numbers")
     if not kind.is_numeric():
@@ -181,10 +192,7 @@ def _refuse_text(
 ) -> None:
     """Raise for the first `bad` text, if any; name its row, or its ids where rows have no number."""
     place = [column for column in (FILE, ROW) if column in table.columns] or [*ids]
-    try:
-        found = fetch(table.filter(bad).order_by(place).limit(1).select(*dict.fromkeys((*place, name)))).to_pylist()
-    except IbisError:  # an engine that cannot try
-        return
+    found = fetch(table.filter(bad).order_by(place).limit(1).select(*dict.fromkeys((*place, name)))).to_pylist()
     for row in found:
         where = "" if ROW in row else " for " + ", ".join(f"{column} {row[column]}" for column in ids)
         message = f"got '{row[name]}'{where}, but {wanted}; correct it, or convert the column."

@@ -12,7 +12,7 @@ from saferank.engine.ragged import offsets_of, query_of_document
 from saferank.logs.aggregated_log import PARTS, SCHEMAS
 from saferank.logs.impression_checks import check_metrics, checked
 from saferank.logs.periods import DAY, Periods
-from saferank.logs.split import Split, md5, threshold
+from saferank.logs.split import Split, digest, threshold
 
 POSITION_DIGITS = 6
 """Digits of the position that precedes each document of a ranking, to sort by."""
@@ -20,6 +20,10 @@ SAMPLED = 50_000
 """Impressions in the sample, at most."""
 WITHOUT_UNIT = "impression:"
 """Before the id of an impression whose unit is null: it is a unit of its own."""
+PATTERN = ("part", "period", "segment", "unit", "query", "clicked", "rewards")
+SHOWN = ("period", "query_id", "document_id", "position")
+RANKING = ("part", "query", "ranking", "clicked")
+"""By what impressions and rows are counted; the results are sorted by the same."""
 
 
 def interactions_of(
@@ -41,13 +45,18 @@ def interactions_of(
         metrics["segment"] = log["segment"].min()
     document = log["document_id"].cast("string")
     metrics["clicked"] = document.collect(where=within)
-    if "reward" in log.columns:
+    pairs = "reward" in log.columns and engine == "pyspark"  # for which Ibis cannot order what it collects
+    if pairs:
+        metrics["pairs"] = ibis.struct({"document": document, "reward": log["reward"]}).collect(where=within)
+    elif "reward" in log.columns:
         metrics["rewards"] = log["reward"].collect(where=within, order_by=document)
     found = checked(log.group_by("impression_id").aggregate(**metrics, **check_metrics(log, last, engine)), last)
     clicked = found["clicked"].sort()
     if engine == "duckdb":  # the others have an empty list for no click, not null
         clicked = ibis.coalesce(clicked, ibis.literal([], "array<string>"))
-    found = _with_part(found.mutate(clicked=clicked), split)
+    if pairs:
+        found = found.mutate(rewards=found["pairs"].sort().map(lambda pair: pair["reward"]))
+    found = _with_part(found.mutate(clicked=clicked), split, engine)
     if periods is not None:
         found = found.mutate(period=periods.number(found["first"]))
         if periods.length >= DAY:
@@ -56,10 +65,10 @@ def interactions_of(
     return found.select("impression_id", *_keys(found), *further, "bad", "suspect")
 
 
-def part_of_impressions(log: ir.Table, split: Split) -> ir.Table:
+def part_of_impressions(log: ir.Table, split: Split, engine: str = "") -> ir.Table:
     """One row per impression: its `part`, the same as in `interactions_of`."""
     impressions = log.group_by("impression_id").aggregate(**_decisive(log, timed=split.timed))
-    return _with_part(impressions, split).select("impression_id", "part")
+    return _with_part(impressions, split, engine).select("impression_id", "part")
 
 
 def _decisive(log: ir.Table, *, timed: bool) -> dict[str, ir.Value]:
@@ -68,23 +77,21 @@ def _decisive(log: ir.Table, *, timed: bool) -> dict[str, ir.Value]:
     return {name: log[column].min() for name, column in columns.items() if column in log.columns}
 
 
-def _with_part(impressions: ir.Table, split: Split) -> ir.Table:
+def _with_part(impressions: ir.Table, split: Split, engine: str) -> ir.Table:
     """Return the impressions with their part; one without a unit is a unit of its own."""
     if "unit" in impressions.columns:
         impressions = impressions.mutate(unit=ibis.coalesce(impressions["unit"], _own_unit(impressions)))
-    return impressions.mutate(part=split.part(impressions))
+    return impressions.mutate(part=split.part(impressions, engine))
 
 
 def pattern_counts(interactions: ir.Table) -> ir.Table:
     """How often each set of documents was clicked together, per part, period, segment, unit and query."""
     interactions = _counted(interactions)
-    keys = _keys(interactions)
-    return interactions.group_by(*keys).aggregate(interactions=interactions.count()).order_by(*keys)
+    return interactions.group_by(*_keys(interactions)).aggregate(interactions=interactions.count())
 
 
 def _keys(interactions: ir.Table) -> list[str]:
-    names = ("part", "period", "segment", "unit", "query", "clicked", "rewards")
-    return [name for name in names if name in interactions.columns]
+    return [name for name in PATTERN if name in interactions.columns]
 
 
 def _counted(interactions: ir.Table) -> ir.Table:
@@ -114,26 +121,24 @@ def shown_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table
         within = rows["part"] == part
         counts[f"shown_{part}"] = rows.count(where=within)
         counts[f"clicked_{part}"] = rows.count(where=within & (rows["click"] > 0))
-    keys = (*period, "query_id", "document_id", "position")
-    return rows.group_by(*keys).aggregate(**counts).order_by(*keys)
+    return rows.group_by(*period, "query_id", "document_id", "position").aggregate(**counts)
 
 
-def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressions: int) -> ir.Table:
+def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressions: int, engine: str = "") -> ir.Table:
     """All rows within the cutoff of at most `SAMPLED` of the `impressions`, those with the lowest digests of their ids.
 
     The digest is another one than that of the split, so every part is sampled alike.
     """
     drawn = _counted(interactions)
     if impressions > SAMPLED:
-        digest = md5(ibis.literal("sample:") + drawn["impression_id"].cast("string"))
+        drawn = drawn.mutate(digest=digest(ibis.literal("sample:") + drawn["impression_id"].cast("string"), engine))
         share = (SAMPLED + 6 * SAMPLED**0.5) / impressions  # six standard deviations more than wanted, to sort few
-        drawn = drawn.mutate(digest=digest).filter(digest < threshold(min(share, 1.0)))
-        drawn = drawn.order_by("digest").limit(SAMPLED)
+        drawn = drawn.filter(drawn["digest"] < threshold(min(share, 1.0))).order_by("digest").limit(SAMPLED)
     kept = [name for name in ("part", "period", "hour", "unit") if name in drawn.columns]
     shown = log.filter(log["position"] <= cutoff)
-    click, position = (shown["click"] > 0).cast("int8"), shown["position"].cast("int32")
+    click, position = ibis.ifelse(shown["click"] > 0, 1, 0).cast("int8"), shown["position"].cast("int32")
     shown = shown.select("impression_id", "query_id", "document_id", position=position, click=click)
-    return shown.join(drawn.select("impression_id", *kept), "impression_id").order_by("impression_id", "position")
+    return shown.join(drawn.select("impression_id", *kept), "impression_id")
 
 
 def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
@@ -144,8 +149,7 @@ def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Tab
     rankings = shown.group_by("impression_id").aggregate(ranking=placed.collect())
     found = rankings.join(interactions.select("impression_id", "part", "query", "clicked"), "impression_id")
     found = found.mutate(ranking=found["ranking"].sort())
-    keys = ("part", "query", "ranking", "clicked")
-    return found.group_by(*keys).aggregate(interactions=found.count()).order_by(*keys)
+    return found.group_by(*RANKING).aggregate(interactions=found.count())
 
 
 # From what the queries return to the tables of an aggregated log.

@@ -1,35 +1,40 @@
-"""Where a click log lies: Parquet, CSV or JSON files, a table of a DuckDB file or in memory, a session text."""
+"""Where a click log lies: files, a table of a DuckDB file, of another engine or in memory, a session text."""
 
 import hashlib
+import logging
 import os
 import re
 import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ibis
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import sqlglot
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.files.arrow_tables import Tabular, as_arrow, is_tabular, table_digest
 from saferank.files.table_files import KINDS, file_kind, of_one_kind, table_files
+from saferank.files.table_url import without_secrets
 from saferank.logs.aggregated_log import is_aggregated
+from saferank.logs.engines import CLIENTS, FORMS, UBI, first_line, open_tables
 from saferank.logs.session_log import is_session_log, read_session_log
 
+LOGGER = logging.getLogger(__name__)
 SETTINGS = {"memory_limit": "2500MB", "preserve_insertion_order": False}
 """Of DuckDB. What does not fit into its memory goes to disk."""
 ROW, FILE = ADDED = ("file_row_number", "filename")
 """Columns that DuckDB adds to Parquet files when asked: they identify a row, however often it is read."""
-UBI = ("ubi_queries", "ubi_events")
 LARGEST_HASHED = 1 << 28
 """Files larger than this are identified by their size alone: hashing them would take longer than reading them."""
 
@@ -77,7 +82,31 @@ def fetch(expression: ir.Table) -> pa.Table:
     except Exception as error:
         if (told := _csv_error(error)) is not None:
             raise told from error
-        raise
+        if (engine := expression.get_backend().name) == "duckdb":
+            raise
+        read = ", ".join(sorted({table.name for table in expression.op().find(ops.DatabaseTable)}))
+        message = f"{engine} refused a query ({first_line(error)}); correct that, or export the log to Parquet."
+        raise DataError(message, file=read) from error
+
+
+@quietly()
+def fetch_sorted(expression: ir.Table, keys: Sequence[str]) -> pa.Table:
+    """Run a query and return its result, its rows sorted by those of the keys that it has, texts by their bytes.
+
+    Other engines than DuckDB may sort texts by the rules of a language, so their rows and lists are sorted here.
+    `rewards` stay beside their documents in `clicked`.
+    """
+    keys = [key for key in keys if key in expression.columns]
+    if expression.get_backend().name == "duckdb":
+        return fetch(expression.order_by(*keys))
+    here = connect()
+    here.con.register("found", fetch(expression))
+    found = here.table("found")
+    lists = [name for name, kind in found.schema().items() if kind.is_array() and name != "rewards"]
+    if "rewards" in found.columns:
+        pairs = found["clicked"].zip(found["rewards"]).sort()
+        found = found.mutate(rewards=ibis.ifelse(found["rewards"].isnull(), None, pairs.map(lambda pair: pair["f2"])))
+    return fetch(found.mutate(**{name: found[name].sort() for name in lists}).order_by(*keys))
 
 
 def fetch_row(expression: ir.Table) -> dict[str, Any]:
@@ -88,17 +117,34 @@ def fetch_row(expression: ir.Table) -> dict[str, Any]:
 
 @contextmanager
 def run_once(expression: ir.Table) -> Iterator[ir.Table]:
-    """Let DuckDB run a query once for several others to read; other engines run it again each time."""
-    connection = expression.get_backend()
-    if connection.name != "duckdb":
-        yield expression
-        return
-    name = ibis.util.gen_name("saferank")
+    """Let an engine run a query once for several others to read: as a temporary table, or in Spark's cache.
+
+    Where that is not allowed, on a read-only copy of PostgreSQL for one, the query runs again for each of them.
+    """
+    connection, name = expression.get_backend(), ibis.util.gen_name("saferank")
+    spark = connection.name == "pyspark"  # has no temporary tables
     try:
         with quietly():
-            yield connection.create_table(name, expression, temp=True)
+            kept = expression.cache() if spark else connection.create_table(name, expression, temp=True)
+    except Exception as error:
+        if connection.name == "duckdb":
+            raise
+        LOGGER.info("%s keeps no temporary table: %s", connection.name, first_line(error))
+        yield expression
+        return
+    try:
+        yield kept
     finally:
-        connection.raw_sql(f'DROP TABLE IF EXISTS "{name}"')
+        with suppress(Exception):  # of a lost connection: what is temporary went with it
+            kept.release() if spark else connection.raw_sql(_drop(name, connection.dialect))
+
+
+def _drop(name: str, dialect: Any) -> str:
+    """Return the statement that drops a table; Ibis and SQLGlot do not agree on how to build it."""
+    statement = sqlglot.parse_one("DROP TABLE IF EXISTS kept")
+    for table in statement.find_all(sqlglot.exp.Table):
+        table.set("this", sqlglot.to_identifier(name, quoted=True))
+    return str(statement.sql(dialect))
 
 
 def _csv_error(error: Exception) -> DataError | None:
@@ -124,7 +170,8 @@ def short_path(path: str) -> str:
 def find_source(source: str | Path | ir.Table | Tabular) -> LogSource:
     """Open a path, a pattern such as `day-*.parquet`, a folder, `duckdb://file.db/table`, an Ibis table or a DataFrame.
 
-    Ibis tables stay in their engine. Other tables in memory are read by DuckDB as they are, without a copy.
+    Ibis tables, and those that a URL names (see `engines`), stay in their engine. Other tables in memory are read by
+    DuckDB as they are, without a copy.
     """
     if isinstance(source, ir.Table):
         return LogSource("an Ibis table", {"log": source})
@@ -134,7 +181,10 @@ def find_source(source: str | Path | ir.Table | Tabular) -> LogSource:
     if text.startswith("duckdb://"):
         return _database(text)
     if "://" in text:
-        raise UsageError(f"{text}: give a file, a folder, a pattern, or duckdb://file.db/table.")
+        if text.partition("://")[0] in CLIENTS:
+            return LogSource(*open_tables(text))
+        places = f"a file, a folder, a pattern, duckdb://file.db/table, or the URL of a table, such as {FORMS}"
+        raise UsageError(f"{without_secrets(text)}: give {places}.")
     if is_aggregated(text):
         raise UsageError(f"{text} is a folder of statistics, aggregated already; give the log that it was made from.")
     connection = connect()
@@ -196,7 +246,7 @@ def _database(text: str) -> LogSource:
     try:
         connection = connect(path, read_only=True)
     except Exception as error:  # of several classes, by version
-        raise DataError(f"is not a DuckDB database ({_first_line(error)}).", file=path) from error
+        raise DataError(f"is not a DuckDB database ({first_line(error)}).", file=path) from error
     there = sorted(name for (name,) in connection.con.execute("SHOW TABLES").fetchall())
     if table:
         if table not in there:
@@ -253,11 +303,7 @@ def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
             except (pa.ArrowInvalid, OSError) as broken:
                 message = "is no Parquet file, or was cut short; write it again, or rename it if it is of another kind."
                 raise DataError(message, file=file) from broken
-        reason = _first_line(error)
+        reason = first_line(error)
         for file in files:
             reason = reason.replace(os.path.abspath(file), str(file))
         raise DataError(f"cannot be read ({reason}); correct it, or write it again.", file=name) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]

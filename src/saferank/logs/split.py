@@ -20,9 +20,19 @@ _DIGITS = 13
 """Hexadecimal digits of a threshold: 52 bits, all that the mantissa of a share has."""
 
 
-@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-def md5(value: str) -> str:  # type: ignore[empty-body]
+@ibis.udf.scalar.builtin(name="md5")  # type: ignore[untyped-decorator]
+def _md5(value: str) -> str:  # type: ignore[empty-body]
     """Hexadecimal digest, by the function of this name that every engine has."""
+
+
+@ibis.udf.scalar.builtin(name="to_hex")  # type: ignore[untyped-decorator]
+def _to_hex(value: str) -> str:  # type: ignore[empty-body]
+    """BigQuery's, whose digests are bytes."""
+
+
+def digest(text: ir.StringValue, engine: str) -> ir.StringValue:
+    """Return the MD5 digest of a text in hexadecimal: the same on every engine."""
+    return _to_hex(_md5(text)) if engine == "bigquery" else _md5(text)
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,9 @@ class HashSplit:
             raise UsageError("a split by unit needs the column of the user or session; name it with --unit COLUMN.")
         return replace(self, by=self.by or ("unit" if there else "impression"))
 
-    def part(self, impression: ir.Table) -> ir.IntegerValue:
+    def part(self, impression: ir.Table, engine: str = "") -> ir.IntegerValue:
         """Return the part, 0 to 2, of each row by its `impression_id`, `query` or `unit`."""
-        return _part(_digest(impression, self.by, self.seed), [threshold(end) for end in _ends(self.shares)])
+        return _part(_digest(impression, self.by, self.seed, engine), [threshold(end) for end in _ends(self.shares)])
 
     def describe(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
@@ -97,7 +107,7 @@ class TimeSplit:
             raise UsageError(f"certify would begin at {high}, before validation at {low}; give them in order.")
         return replace(self, boundaries=(low, high))
 
-    def part(self, impression: ir.Table) -> ir.IntegerValue:
+    def part(self, impression: ir.Table, engine: str = "") -> ir.IntegerValue:  # noqa: ARG002
         """Return the part, 0 to 2, of each row by its `first` timestamp."""
         return _part(impression["first"], list(self.boundaries or ()))
 
@@ -150,10 +160,10 @@ class UntilSplit:
             )
         return replace(self, until=until, by=HashSplit(by=self.by).of_units("unit" in log.columns).by)
 
-    def part(self, impression: ir.Table) -> ir.IntegerValue:
+    def part(self, impression: ir.Table, engine: str = "") -> ir.IntegerValue:
         """Return the part, 0 to 2, of each row by its `first` timestamp and its `impression_id` or `unit`."""
         before = impression["first"] <= self.until
-        later = _digest(impression, self.by, self.seed) < threshold(self.shares[0])
+        later = _digest(impression, self.by, self.seed, engine) < threshold(self.shares[0])
         return ibis.cases((before, 0), (later, 1), else_=2)
 
     def describe(self) -> dict[str, Any]:
@@ -261,10 +271,10 @@ def _check_timestamp(log: ir.Table, source: str, otherwise: str) -> None:
         raise DataError(message, file=source, column="timestamp")
 
 
-def _digest(impression: ir.Table, by: str | None, seed: int) -> ir.StringValue:
+def _digest(impression: ir.Table, by: str | None, seed: int, engine: str) -> ir.StringValue:
     """Return the hexadecimal digest of each row's `impression_id`, `query` or `unit`."""
     name = by if by in ("query", "unit") else "impression_id"
-    return md5(ibis.literal(f"{seed}:") + impression[name].cast("string"))
+    return digest(ibis.literal(f"{seed}:") + impression[name].cast("string"), engine)
 
 
 def threshold(share: float) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ibis.expr.types as ir
+import pyarrow.parquet as pq
 
 from saferank.engine.errors import DataError
 from saferank.files.atomic_write import whole_file
@@ -12,7 +13,7 @@ from saferank.logs.click_log import ClickLog
 from saferank.logs.layouts import identifier
 from saferank.logs.log_queries import part_of_impressions
 from saferank.logs.row_checks import usable
-from saferank.logs.source import ADDED, fetch_row, quietly, run_once
+from saferank.logs.source import ADDED, fetch, fetch_row, quietly, run_once
 from saferank.logs.split import Split
 
 HELD_OUT = PARTS.index("certify")
@@ -36,12 +37,14 @@ def write_training_rows(log: ClickLog, split: Split, out: Path) -> TrainingRows:
 
     The part of an impression is the one that `aggregate` gives it. Rows and columns are the log's own; of OpenSearch
     UBI, which has two tables, they are those of `ClickLog`. Rows without an impression belong to no part, and are left
-    out. The engine writes the file, so memory does not grow with the log.
+    out. The engine writes the file, so memory does not grow with the log; Spark's rows
+    come here first.
     """
     shown = usable(log.table)
     split = split.fitted(shown, log.source.name)
     rows = _own_rows(log)
-    with run_once(part_of_impressions(shown, split)) as impressions:
+    engine = shown.get_backend().name
+    with run_once(part_of_impressions(shown, split, engine)) as impressions:
         held_out = impressions["part"] == HELD_OUT
         found = fetch_row(
             impressions.aggregate(kept=impressions.count(where=~held_out), held_out=impressions.count(where=held_out))
@@ -52,7 +55,10 @@ def write_training_rows(log: ClickLog, split: Split, out: Path) -> TrainingRows:
         free = impressions.filter(~held_out).select(**{IMPRESSION: impressions["impression_id"]})
         chosen = rows.semi_join(free, IMPRESSION).drop(IMPRESSION)
         with whole_file(out) as unfinished, quietly():
-            chosen.to_parquet(unfinished)
+            if engine == "pyspark":  # Ibis would have each worker write files of its own, where it runs
+                pq.write_table(fetch(chosen), unfinished)
+            else:
+                chosen.to_parquet(unfinished)
     return TrainingRows(found["kept"], found["held_out"], split)
 
 

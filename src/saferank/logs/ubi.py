@@ -52,7 +52,7 @@ def ubi_log(source: LogSource, columns: Mapping[str, str], asked: Mapping[str, s
     order = (*LONG, *rest)
     log = shown.left_join(clicks, ["impression_id", "document_id"])
     log = log.mutate(click=ibis.coalesce(log["click"], ibis.literal(0, "int8").cast("int64"))).select(*order)
-    known = searches.select("impression_id", "query_id", *rest).distinct(on="impression_id")
+    known = searches.group_by("impression_id").aggregate(**{name: searches[name].min() for name in ("query_id", *rest)})
     others = clicks.anti_join(shown, ["impression_id", "document_id"]).left_join(known, "impression_id")
     others = others.mutate(position=ibis.null(log["position"].type()))
     return log.union(others.select(*order)), used

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from saferank.files.atomic_write import whole_file
 from saferank.files.json_format import FileFormat
+from saferank.files.table_url import without_secrets
 from saferank.logs.earlier_logs import hashes
 from saferank.logs.periods import span_of
 
@@ -105,8 +106,8 @@ def log_fingerprint(manifest: dict[str, Any]) -> str:
 
 
 def ledger_path(source: str) -> Path:
-    """Return where the ledger of a log is kept: beside it."""
-    plain = source.removeprefix("duckdb://").rstrip("/")
+    """Return where the ledger of a log is kept: beside it, and of a table in another engine, here."""
+    plain = without_secrets(source).removeprefix("duckdb://").rstrip("/")
     path = Path(plain)
     name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in path.name) or "log"
     folder = path.parent if path.parent.is_dir() else Path()
