@@ -62,7 +62,7 @@ WAYS = {
     "DR, blindly": (FitSettings(method="doubly-robust"), False),
     "IPS (neural network), blindly": (FitSettings(method="exposure-ips", scorer="mlp"), False),
 }
-DEFAULT_WAYS = tuple(WAYS)[:4]
+DEFAULT_WAYS = (CERTIFIED, "IPS, blindly", "DR, blindly")
 
 
 def main() -> int:
