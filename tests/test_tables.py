@@ -108,6 +108,8 @@ def test_scores_and_ranks_of_a_table(
             own = KINDS[kind](tables[1])  # by the names that the log had
         np.testing.assert_array_equal(ranker.predict(own), expected)
         np.testing.assert_array_equal(ranker.predict(files[1]), expected)
+        both = tables[1].append_column("query_id", tables[1]["text"]).to_pandas().assign(text="all alike")
+        np.testing.assert_array_equal(ranker.predict(both), expected)  # our name comes first, as in `fit`
 
 
 def test_a_log_in_memory_is_known_again(tables: tuple[pa.Table, pa.Table]) -> None:

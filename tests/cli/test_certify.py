@@ -30,8 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = world.data
     assert data.query_ids is not None
     ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
-    columns = {"good": data.features[:, 0], "noise": data.features[:, 1], "logging_score": world.logging_scores}
-    pq.write_table(pa.table(ids | columns), folder / "features.parquet")
+    world.write_features(folder / "features.parquet")
     for name, weights in MODELS.items():
         linear_policy(*weights).save(folder / name)
     scores = linear_policy(*MODELS["better"]).scores(data)

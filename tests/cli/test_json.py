@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import typer.main
 
@@ -40,11 +38,7 @@ CALLS: dict[str, list[str]] = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, world = tmp_path_factory.mktemp("json"), small_log()
     world.write(folder / "log.parquet", 3_000)
-    data = world.data
-    assert data.query_ids is not None
-    ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
-    columns = {"good": data.features[:, 0], "noise": data.features[:, 1], "logging_score": world.logging_scores}
-    pq.write_table(pa.table(ids | columns), folder / "features.parquet")
+    world.write_features(folder / "features.parquet")
     linear_policy(0.3, 0.5).save(folder / "model")
     return folder
 

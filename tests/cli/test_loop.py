@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from saferank.lab.raw_log import write_raw_log
 from saferank.policy.policy import Policy
@@ -17,10 +15,7 @@ from tests.verdict.small_log import small_log
 def test_two_rounds(tmp_path: Path, saferank: Callable[..., Ran]) -> None:
     world = small_log()
     data = world.data
-    assert data.query_ids is not None
-    ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
-    columns = {"good": data.features[:, 0], "noise": data.features[:, 1]}
-    pq.write_table(pa.table(ids | columns), tmp_path / "features.parquet")
+    world.write_features(tmp_path / "features.parquet", scores=False)
     with_features = ("--features", tmp_path / "features.parquet")
     curve = ("--examination", "1,0.5,0.25")
     looks = ("--serve-as", "sampled", "--trust-examination", "--ledger", tmp_path / "looks.json")

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from saferank.cli.track import EXPERIMENT, _shown
@@ -27,11 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     world = small_log()
     world.write(tmp_path / "log.parquet", 8_000)
-    data = world.data
-    assert data.query_ids is not None
-    ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
-    columns = {"good": data.features[:, 0], "noise": data.features[:, 1], "logging_score": world.logging_scores}
-    pq.write_table(pa.table(ids | columns), "features.parquet")
+    world.write_features(tmp_path / "features.parquet")
     linear_policy(0.3, 0.5).save("better")
     return tmp_path
 

@@ -12,7 +12,7 @@ from saferank.engine.errors import SaferankError, UsageError
 from saferank.learning.processes import Team
 from saferank.learning.settings import FitSettings, TrainingSettings
 from saferank.learning.training_loop import Epoch, fit
-from tests.learning.problem import SETTINGS, Part, new_scorer
+from tests.learning.problem import SETTINGS, Part, new_scorer, only_first_queries
 
 
 def test_two_processes_learn_what_one_does(train: Part, validation: Part) -> None:
@@ -31,6 +31,18 @@ def test_two_processes_learn_what_one_does(train: Part, validation: Part) -> Non
     for mine, theirs in zip(alone.parameters(), together.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-5)
     assert not torch.distributed.is_initialized()
+
+
+def test_a_log_of_one_query_needs_no_other_process(train: Part) -> None:
+    """Nobody would have a query to work on."""
+    one = replace(train, log=only_first_queries(train.log, 1))
+    together: list[bool] = []
+    fit(
+        new_scorer(), one.data, one.objective("exposure-ips"), settings=replace(SETTINGS, processes=4),
+        progress=lambda _: together.append(torch.distributed.is_initialized()),
+    )  # fmt: skip
+    assert together
+    assert not any(together)
 
 
 @pytest.mark.engines

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from saferank.engine.click_models.position_based import PositionBasedModel
@@ -31,6 +33,14 @@ class SmallLog:
     def write(self, path: Path, interactions: int, seed: int = 0, scores: NDArray[np.float32] | None = None) -> None:
         rng = np.random.default_rng(seed)
         write_raw_log(path, self.data, self.logging_scores if scores is None else scores, self.model, interactions, rng)
+
+    def write_features(self, path: Path, *, scores: bool = True) -> None:
+        """With the scores of the logging policy as a column, unless told otherwise."""
+        assert self.data.query_ids is not None
+        ids = {"query_id": np.repeat(self.data.query_ids, self.data.lengths), "document_id": self.data.document_ids}
+        columns = {"good": self.data.features[:, 0], "noise": self.data.features[:, 1]}
+        more = {"logging_score": self.logging_scores} if scores else {}
+        pq.write_table(pa.table(ids | columns | more), path)
 
     def aggregated(self, path: Path, **options: object) -> AggregatedLog:
         return load_log(path, split=HashSplit(), cutoff=3, **options)  # type: ignore[arg-type]

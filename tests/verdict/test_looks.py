@@ -54,6 +54,7 @@ def test_each_model_spends_less_and_the_same_one_what_it_did(world: World, log: 
     # other settings are another look: one may not turn the dial for free
     assert take_look(first, replace(QUICK, tolerance=0.1), book).look == 3
     assert take_look(first, replace(QUICK, details=True), book).look == 1
+    assert take_look(first, replace(QUICK, explore=True), book).look == 1  # flatter ones are of the same look
 
 
 def test_without_a_ledger_a_look_has_all_of_delta(world: World, log: AggregatedLog) -> None:

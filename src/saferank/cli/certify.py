@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from saferank.cli import log_options as options
+from saferank.cli.certify_screen import COLOURS, show_certificate
 from saferank.cli.config import on_command_line, unless_common
 from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file, parse_columns, requested_split
-from saferank.cli.screen import number_table, tell
 from saferank.cli.track import Track, model_tags, tracked
 from saferank.engine.errors import UsageError
 from saferank.files.growing_files import wait_until_still
 from saferank.files.table_url import without_secrets
 
 if TYPE_CHECKING:
-    from saferank.verdict.certificate import Certificate, SegmentRow
+    from saferank.verdict.certificate import Certificate
     from saferank.verdict.inputs import VerdictInputs
 
-COLOURS = {"DEPLOY": "bold green", "KEEP": "bold red", "MORE DATA": "bold yellow"}
 TRACKED = ("improvement", "lower", "upper", "click_rate", "interactions", "effective_clicks", "spent", "look")
 """Fields of a certificate that --track records as metrics."""
 LOGGER = logging.getLogger(__name__)
@@ -248,7 +246,7 @@ def certify(
     if as_json:
         print_json(json.loads(out.read_text()))
     else:
-        _show(certificate, console, out, book, explore)
+        show_certificate(certificate, console, out, book, explore)
     raise typer.Exit(verdict.exit_code)
 
 
@@ -277,101 +275,3 @@ def _watch(
             if verdict != "MORE DATA" or number == looks:
                 return certificate
         time.sleep(every)
-
-
-def _show(certificate: Certificate, console: Console, out: Path, ledger: Path, flatter: Path | None) -> None:
-    """Print one screen: the verdict, its meaning, the numbers, the other bounds, the assumptions."""
-    from saferank.engine.bounds.registry import BOUNDS
-    from saferank.logs.earlier_logs import in_words
-    from saferank.verdict.certificate import confidence, meaning
-
-    verdict = certificate.verdict.value
-    word = {
-        "stated": "made without the held-out part of this log",
-        "trained-until": f"made from nothing after {certificate.trained_until}",
-    }
-    relies_on = ["a given examination curve that the log cannot confirm"] if certificate.unchecked else []
-    if any(doubt.code == "no-timestamps" for doubt in certificate.doubts):
-        relies_on.append("your word that ranker and demand did not change")
-    if certificate.independence in word:
-        relies_on.append(f"your word that the ranker was {word[certificate.independence]}")
-    for what in relies_on:
-        console.print(Text(f"This relies on {what}.", style="bold yellow"))
-    console.print(Text.assemble((f" {verdict} ", COLOURS[verdict] + " reverse"), f"  {meaning(certificate)}\n"))
-    unit = "clicks" if certificate.reward is None else certificate.reward
-    share, low, high = (f"{value:+.1%}" for value in certificate.relative)
-    curve = ", ".join(f"{value:.2g}" for value in certificate.examination["curve"])
-    left = certificate.delta / (certificate.look + 1)  # 1 minus the sum of 1 / (j (j + 1)) up to this look
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    earlier = certificate.inputs.get("earlier")
-    for name, value in {
-        "improvement": f"{certificate.improvement:+.5f} {unit} per interaction ({share})",
-        f"bounds, {confidence(certificate.spent)} each": f"{certificate.lower:+.5f} to {certificate.upper:+.5f} "
-        f"({low} to {high})",
-        "current ranker": f"{certificate.click_rate:.5f} {unit} per interaction",
-        "held out": f"{certificate.interactions:,} interactions, worth {certificate.effective_clicks:,.0f} clicks",
-        "covers": certificate.covers,
-        "served": "by score" if certificate.serve_as == "deterministic" else "drawn at random from the policy",
-        "logging exposure": f"{certificate.logging_exposure}, by {certificate.strata}",
-        "examination": f"{certificate.examination['kind']}: {curve}",
-        **({"also read": in_words(earlier)} if earlier else {}),
-        **({"to explore": _exploration(certificate, flatter)} if flatter and verdict == "DEPLOY" else {}),
-        "look": f"number {certificate.look} at this data: it uses {certificate.spent:.4g} of delta "
-        f"{certificate.delta:g}, {left:.4g} is left for further looks",
-    }.items():
-        table.add_row(name, value)
-    console.print(table)
-    console.print()
-    console.print(_bounds_table(certificate))
-    if any(BOUNDS[row.name].any_time and not row.any_time for row in certificate.bounds):
-        when = "* At every look if its weights are fixed: with --logging-scores and --examination."
-        console.print(when, style="dim", highlight=False)
-    console.print(_curves_table(certificate))
-    if certificate.segments:
-        console.print(_segments_table(certificate.segments, "By segment, if all are shown the same rankings"))
-    if certificate.traffic:
-        console.print(_segments_table(certificate.traffic, "Queries seen in training, and new ones"))
-    for warning in certificate.warnings:
-        console.print(Text.assemble(("Warning: ", "yellow"), f"{warning[0].upper()}{warning[1:]}"))
-    for doubt in certificate.doubts:
-        console.print(Text.assemble(("Doubt: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
-    tell(f"Certificate with all details: {out}. Record of looks: {ledger}.", console)
-
-
-def _exploration(certificate: Certificate, flatter: Path) -> str:
-    if not certificate.exploration:
-        return f"no flatter policy is proven: {flatter} is the model as it is"
-    row = certificate.exploration[-1]
-    improvement, low = (f"{value / (certificate.click_rate or 1.0):+.1%}" for value in (row.improvement, row.lower))
-    return f"{flatter}, with all scores divided by {row.temperature:g}: {improvement}, at least {low}"
-
-
-def _bounds_table(certificate: Certificate) -> Table:
-    from saferank.engine.bounds.registry import BOUNDS
-
-    columns = ("bound", "lower", "upper", "holds")
-    table = number_table("The same data under other bounds", columns, left=["bound", "holds"])
-    for row in certificate.bounds:
-        star = "*" if BOUNDS[row.name].any_time else ""
-        holds = "at every look" if row.any_time else f"at one look{star}" if row.guarantee else "no guarantee"
-        chosen = "bold" if row.name == certificate.bound else ""
-        table.add_row(row.name, f"{row.lower:+.5f}", f"{row.upper:+.5f}", holds, style=chosen)
-    return table
-
-
-def _curves_table(certificate: Certificate) -> Table:
-    columns = ("curve", "last rank", "improvement", "lower", "verdict")
-    table = number_table("If the examination curve were different", columns, left=["curve", "verdict"])
-    for row in certificate.other_curves:
-        cells = (f"{row.last:.2f}", f"{row.improvement:+.5f}", f"{row.lower:+.5f}", row.verdict)
-        table.add_row(row.curve, *cells, style="bold" if row.curve == "as used" else "")
-    return table
-
-
-def _segments_table(rows: tuple[SegmentRow, ...], title: str) -> Table:
-    table = number_table(title, ("segment", "interactions", "improvement", "lower", "upper"), left=["segment"])
-    for row in rows:
-        colour = "red" if row.upper < 0 else "green" if row.lower > 0 else ""
-        numbers = (f"{value:+.5f}" for value in (row.improvement, row.lower, row.upper))
-        table.add_row(row.segment or "(none)", f"{row.interactions:,}", *numbers, style=colour)
-    return table

@@ -35,7 +35,7 @@ def read_table(
 ) -> RankingData:
     """Return these features of the table by name, and the values of `categories`, whatever other columns there are.
 
-    Without `offsets`, the column `query`, or else `query_id`, says which rows are of one query (they must be
+    Without `offsets`, the column `query_id`, or else `query`, says which rows are of one query (they must be
     contiguous); without either, all rows are of one query. A missing value is NaN. Rows in error messages count from 0.
     """
     table = table.to_pyarrow() if hasattr(table, "to_pyarrow") else table  # Ibis
@@ -56,7 +56,7 @@ def read_table(
     encoded = [one_hot(_column(table, name, found), values) for name, values in categories.items()]
     values = np.hstack([values, *encoded]) if encoded else values
     if offsets is None:
-        named = [name for name in (query, QUERY) if name in found and name not in features]
+        named = [name for name in (QUERY, query) if name in found and name not in features]
         offsets = query_offsets(_column(table, named[0], found)) if named else [0, rows]
     return RankingData(
         values,
