@@ -142,6 +142,8 @@ class SafeRanker:
         """Columns of the features without numbers, which are no features; unknown of `RankingData`."""
         self.warnings: tuple[str, ...] = ()
         """Doubts about the log, and about the examination if it was estimated from the log."""
+        self.refused_for: tuple[str, ...] = ()
+        """Those of the warnings for which `certify` will refuse the log as it is."""
         self._policy: Policy | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 (there is nothing below)
@@ -243,8 +245,9 @@ class SafeRanker:
         if (unmatched := unmatched_ids_error(aggregated, data)) is not None:
             raise unmatched
         examination, known_from = self._examination(aggregated, data)
-        self.warnings += _doubts(aggregated, None if self.examination is None else examination)
-        self.warnings += _lacks_features(aggregated, data)
+        given = None if self.examination is None else examination
+        self.refused_for = _doubts(aggregated, given) + _lacks_features(aggregated, data)
+        self.warnings += self.refused_for
         origin: dict[str, Any] = {
             "logging_scores": self.logging_scores,
             "examination": known_from,

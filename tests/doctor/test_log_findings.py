@@ -52,6 +52,8 @@ def test_nothing_blocks_a_clean_log(shop: Shop) -> None:
 def test_garbage_blocks_and_is_not_praised(shop: Shop, change: Callable[[Log], Log], code: str) -> None:
     health = health_of(shop, change)
     assert code in blocking(health)
+    first = next(one.code for one in health.findings if one.blocks)
+    assert first == code  # the reason that certify gives
     praised = {one.code for one in health.findings if one.level == "good"}
     assert praised <= {"steady", "repeated-queries"}
 

@@ -96,12 +96,25 @@ def test_a_given_curve_is_held_against_the_log(plan: Plan) -> None:
     assert "<svg" not in plan_page(made)
 
 
+def test_a_log_that_never_varies_gets_a_plan_with_an_assumed_curve() -> None:
+    rng = np.random.default_rng(0)
+    fixed: list[Interaction] = [
+        (f"q{q}", ["d0", "d1", "d2"], [f"d{d}" for d, chance in enumerate([0.3, 0.1, 0.25]) if rng.random() < chance])
+        for q in range(40)
+        for _ in range(20)
+    ]
+    made = make_plan(aggregated(fixed, cutoff=3), candidates(**DOCUMENTS), most_cost=0.5)
+    np.testing.assert_allclose(made.examination, [1.0, 1.0 / 2.0, 1.0 / 3.0])
+    assert made.examination_from.startswith("assumed")
+    assert len(made.notes) == 1
+    assert made.recommended is not None
+
+
 def test_refusals() -> None:
     fixed: list[Interaction] = [(f"q{q}", ["d0", "d1", "d2"], ["d0"]) for q in range(40) for _ in range(5)]
     unclicked, single = aggregated([("q0", ["d0"], [])], cutoff=1), aggregated([("q0", ["d0"], ["d0"])], cutoff=1)
     log = aggregated(fixed, cutoff=3)
     for call in (
-        (log, candidates(**DOCUMENTS)),  # nothing varies, and no curve is given
         (unclicked, candidates(q0=["d0", "d1"]), None, [1.0]),
         (log, candidates(other=["d0"]), None, CURVE),
         (single, candidates(q0=["d0"]), None, [1.0]),

@@ -99,9 +99,13 @@ def test_a_better_ranker_is_deployed(world: World, log: AggregatedLog, better: R
     part = log.manifest["parts"]["certify"]
     assert certificate.interactions == part["interactions"]
     assert certificate.click_rate == pytest.approx(part["clicks"] / part["interactions"])
+    assert certificate.relative[1] == pytest.approx(certificate.lower / certificate.click_rate)
+    assert replace(certificate, lower=-2.0 * certificate.click_rate).relative[1] == -1.0  # no more than all clicks
 
 
 def test_users_that_the_log_has_and_nobody_named_are_a_doubt(world: World, log: AggregatedLog, better: Ranker) -> None:
+    shoppers = replace(log, manifest=log.manifest | {"other_columns": ["price", "Shopper_ID"]})
+    assert "units-not-named" in [doubt.code for doubt in judge(world.shop, shoppers, better).doubts]
     named = replace(log, manifest=log.manifest | {"other_columns": ["price", "user_id"]})
     certificate = judge(world.shop, named, better)
     assert [doubt.code for doubt in certificate.doubts] == ["units-not-named", "personalised-unchecked"]

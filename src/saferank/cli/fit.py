@@ -283,7 +283,7 @@ def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:
     needs = "" if schema.base is None else f", and {schema.base}, the scores that it corrects"
     yield f"Features: {listed(schema.names, 3)}{needs}."
     unit = ranker.policy.inputs["log"].get("unit")
-    yield f"{out}: {_chosen(foreseen, method, logging.estimate, unit)}"
+    yield f"{out}: {_chosen(foreseen, method, logging.estimate, unit, refused=bool(ranker.refused_for))}"
     change = mine.estimate / logging.estimate - 1
     expected = change if foreseen is None else foreseen["improvement"] / logging.estimate
     if foreseen is None or not math.isclose(change, expected, rel_tol=1e-6, abs_tol=1e-9):
@@ -296,7 +296,7 @@ def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:
     yield "The held-out part was not touched: `saferank certify` decides on it."
 
 
-def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, unit: str | None) -> str:
+def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, unit: str | None, *, refused: bool) -> str:
     """Return what was learned, and what a verdict on it is foreseen to find."""
     if foreseen is None:
         if method in ("auto", "correction"):
@@ -306,10 +306,9 @@ def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, uni
     if improvement <= 0:
         words = f"Foreseen: {improvement:+.1%} clicks. Keep the current ranker, and log more."
         return f"{foreseen['name']}.\n{words}"
+    words = f"{foreseen['name']}.\nForeseen, by the clicks that it learned from: {improvement:+.1%} clicks.\n"
+    if refused:
+        return f"{words}certify will refuse this log as it is: see the warning above."
     advice = "\nThat is little: log more before you ask for a verdict." if chance < UNLIKELY else ""
     known = "" if unit is None else f" if every {unit} searched once"
-    words = (
-        f"Foreseen, by the clicks that it learned from: {improvement:+.1%} clicks.\n"
-        f"Chance that certify can prove it{known}: {chance:.0%}.{advice}"
-    )
-    return f"{foreseen['name']}.\n{words}"
+    return f"{words}Chance that certify can prove it{known}: {chance:.0%}.{advice}"

@@ -95,7 +95,6 @@ def _given(health: Health) -> Finding:
 
 def click_findings(health: Health) -> Iterator[Finding]:
     """Yield what supports and what contradicts users who click as the verdict assumes."""
-    yield _position_based(health)
     odd, bots, units = health.suspicious, health.suspicious.all_clicked, health.suspicious.units
     if bots is not None and bots.significant:
         text = (
@@ -104,6 +103,7 @@ def click_findings(health: Health) -> Iterator[Finding]:
         )
         found = blocking if bots.share >= BLOCKING_BOTS else caution
         yield found("bots", text, "Leave out the clicks of bots and tests.")
+    yield _position_based(health)
     if units is not None and units.heavy:
         text = (
             f"A few of the {units.units:,} units have much of the log: the largest has {units.largest:.1%} of the "
@@ -130,8 +130,8 @@ def _position_based(health: Health) -> Finding:
             steeper = "faster" if tests.trust.size > 0 else "more slowly"
             signs.append(f"clicks on poor documents fall {steeper} with rank than those on good ones")
         text = (
-            f"Clicks depend on more than rank and document: {'; '.join(signs)}. Users may not be position-based, or "
-            "rankings may depend on the user or the time."
+            f"Clicks depend on more than rank and document: {'; '.join(signs)}. Users may not be position-based, "
+            "bots may be among them, or rankings may depend on the user or the time."
         )
         remedy = "No verdict that assumes position-based clicks holds here: compare the rankers in an A/B test."
         return blocking("not-position-based", text, remedy)

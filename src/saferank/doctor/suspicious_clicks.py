@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from saferank.doctor.log_arrays import SampledImpressions, codes
 from saferank.engine.types.log_statistics import LogStatistics
 
-UNITS = ("user", "u", "customer", "member", "account", "visitor", "client", "cookie", "device", "session")
+UNITS = (
+    "user", "u", "customer", "shopper", "buyer", "person", "member", "account", "subscriber", "reader", "visitor",
+    "guest", "client", "profile", "cookie", "browser", "device", "session", "visit",
+)  # fmt: skip
 """What columns of users or sessions are called, alone or as an id: `user_id`, `SessionID`. The widest unit first."""
 SHORTEST = 3
 """Documents of a list from which clicking them all is unusual."""

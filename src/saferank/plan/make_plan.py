@@ -152,11 +152,12 @@ def _examination(
     if curve is not None:
         return curve, "given", _doubts(curve / curve[0], estimate)
     if not estimate.complete:
-        raise DataError(
-            "does not show how often each rank is examined: too few documents were shown at several ranks. Give "
-            "--examination if it is known from an experiment, or a smaller --cutoff.",
-            file=log.source,
+        note = (
+            "The log does not show how often each rank is examined, because too few documents were shown at several "
+            "ranks, so 1/rank is assumed here. The plan is a rough guide then; no verdict will use this curve. Give "
+            "--examination if it is known from an experiment."
         )
+        return 1.0 / np.arange(1.0, log.cutoff + 1.0), "assumed: 1/rank", [note]
     return estimate.probabilities(), f"estimated by {estimate.method}", [f"Examination: {w}" for w in estimate.warnings]
 
 

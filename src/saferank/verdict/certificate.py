@@ -192,9 +192,12 @@ class Certificate:
 
     @property
     def relative(self) -> tuple[float, float, float]:
-        """Improvement, lower and upper bound as shares of the logging policy's click rate; NaN if that is 0."""
+        """Improvement, lower and upper bound as shares of the logging policy's click rate; NaN if that is 0.
+
+        No ranker can lose more than all clicks, so the lower bound is at least -1.
+        """
         scale = self.click_rate or math.nan
-        return self.improvement / scale, self.lower / scale, self.upper / scale
+        return self.improvement / scale, max(self.lower / scale, -1.0), self.upper / scale
 
     @property
     def temperature(self) -> float:
