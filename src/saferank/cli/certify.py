@@ -109,6 +109,13 @@ def certify(
             "--trust-stability", help="Trust that ranker and demand did not change, though LOG has no timestamps."
         ),
     ] = False,
+    trust_candidates: Annotated[
+        bool,
+        typer.Option(
+            "--trust-candidates",
+            help="Trust that any candidate could be shown in every impression, though lists come in kinds.",
+        ),
+    ] = False,
     logging_scores: options.LoggingScores = None,
     live: options.Live = None,
     earlier: options.Earlier = None,
@@ -205,8 +212,8 @@ def certify(
     if book.resolve() == out.resolve():
         raise UsageError(f"--out and --ledger are both {out}; name two files.")
     settings = CertifySettings(
-        delta, tolerance, bound, clip, most_weight, trust_examination, trust_stability, random_per_unit,
-        explore=explore is not None,
+        delta, tolerance, bound, clip, most_weight, trust_examination, trust_stability, trust_candidates,
+        random_per_unit, explore=explore is not None,
     )  # fmt: skip
     record = context.with_resource(tracked(track, context))
     console, status = Console(), Console(stderr=True)

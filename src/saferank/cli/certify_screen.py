@@ -31,6 +31,8 @@ def show_certificate(certificate: Certificate, console: Console, out: Path, ledg
     relies_on = ["a given examination curve that the log cannot confirm"] if certificate.unchecked else []
     if any(doubt.code == "no-timestamps" for doubt in certificate.doubts):
         relies_on.append("your word that ranker and demand did not change")
+    if any(doubt.code == "lists-in-kinds" for doubt in certificate.doubts):
+        relies_on.append("your word that any candidate could be shown in every impression")
     if certificate.independence in word:
         relies_on.append(f"your word that the ranker was {word[certificate.independence]}")
     for what in relies_on:

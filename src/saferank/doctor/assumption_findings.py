@@ -215,6 +215,23 @@ def _periods(health: Health) -> str:
     return "hours" if each < 12 * 3600 else "days" if each < 36 * 3600 else "periods"
 
 
+def list_findings(health: Health) -> Iterator[Finding]:
+    """Yield whether something other than the ranker limits what can be shown."""
+    kinds = health.list_kinds
+    if kinds.significant:
+        text = (
+            "The lists of a query come in different kinds: two lists share nearly all documents or very few, more often "
+            f"than a ranker that chooses from the same candidates would make them (by {kinds.size:.1%}, "
+            f"{kinds.z:.0f} standard errors). Filters, sort orders, second pages or stock may decide what is shown, and "
+            "a new ranker could not change that."
+        )
+        remedy = (
+            "Make what decides it part of query_id (shoes|brand=x, shoes|page=2, shoes|warehouse=3), or leave such "
+            "impressions out. If it is only rankers mixed at random (an A/B test), say so (certify --trust-candidates)."
+        )
+        yield blocking("lists-in-kinds", text, remedy)
+
+
 def user_findings(health: Health) -> Iterator[Finding]:
     """Yield whether the log has users that were not named, and whether rankings depend on the user."""
     found, column = health.personalised, health.likely_unit

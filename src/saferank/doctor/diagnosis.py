@@ -12,6 +12,7 @@ from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
 from saferank.doctor.health import Health
 from saferank.doctor.hour_of_day import hour_of_day
+from saferank.doctor.list_kinds import list_kinds
 from saferank.doctor.log_arrays import period_counts, sampled_impressions, shown_pairs
 from saferank.doctor.log_findings import findings
 from saferank.doctor.log_measures import coverage, randomness, traffic
@@ -42,7 +43,7 @@ def diagnose(
         aggregated: The log.
         data: The features, for what was never shown; without them that is unknown.
         examination: One number per rank, if it is known; it is estimated in any case, and compared with the given one.
-        seed: For the bootstrap, and for the halves of the log in the test of trust bias.
+        seed: For the bootstrap, the halves of the log in the test of trust bias, and the redrawn lists.
         replicates: Of the bootstrap.
         em: Whether to estimate examination by EM too, for comparison.
     """
@@ -91,6 +92,7 @@ def diagnose(
         hours=hour_of_day(sample, pairs, aggregated.cutoff),
         position_based=position_based(sample, compared, rng, by_period=demand.significant or within),
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
+        list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if data is None else coverage(aggregated, statistics, pairs, data),

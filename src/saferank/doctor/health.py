@@ -10,6 +10,7 @@ from saferank.doctor.drift import Drift
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
 from saferank.doctor.hour_of_day import HourOfDay
+from saferank.doctor.list_kinds import ListKinds
 from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.position_based import PositionBased
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
@@ -79,6 +80,8 @@ class Health:
     position_based: PositionBased
     personalised: Drift
     """Whether rankings depend on the user."""
+    list_kinds: ListKinds
+    """Whether the lists of a query come in kinds, as filters or second pages make them."""
     suspicious: SuspiciousClicks
     randomness: Randomness
     coverage: Coverage | None

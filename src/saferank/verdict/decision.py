@@ -61,6 +61,8 @@ class CertifySettings:
     """Whether a given curve is believed where the log cannot check it."""
     trust_stability: bool = False
     """Whether ranker and demand are believed not to have changed where the log has no timestamps to check it by."""
+    trust_candidates: bool = False
+    """Whether any candidate is believed to have been free to be shown in every impression, though lists come in kinds."""
     random_per_unit: bool = False
     """Whether rankings that depend on the user were drawn at random, and not by the user's taste."""
     spent: float = 1.0
@@ -93,7 +95,10 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     log, ranker = inputs.log, inputs.ranker
     _check_call(inputs, settings)
     check_cutoff(log.manifest)
-    doubts = log_doubts(log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit)
+    doubts = log_doubts(
+        log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit,
+        trust_candidates=settings.trust_candidates,
+    )  # fmt: skip
     check_dated(log, known=inputs.logging_scores is not None, trust=settings.trust_stability)
     rankers = Rankers(log, ranker, inputs.logging_scores)
     past = [one.statistics(PARTS, shown_pairs(one)) for one in inputs.earlier]

@@ -21,6 +21,7 @@ ELSEWHERE = ("examination", "ranker-follows-demand")
 """Prefixes of the codes of findings that the verdict checks by itself: see `curves_for`."""
 BY_HOUR = ("ranker-follows-hour", "ranker-by-hour", "hour-unchecked")
 """Codes of findings that do not matter if the logging policy is known."""
+KINDS = "lists-in-kinds"
 NOT_DOUBTS = ("effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features")
 """Codes of findings about what can be learned, which a verdict does not depend on."""
 
@@ -39,19 +40,22 @@ class LogDoubts:
     """Whether demand seems to have changed too: then clicks of different stretches must not be compared."""
 
 
-def log_doubts(log: AggregatedLog, *, known: bool, random_per_unit: bool = False) -> LogDoubts:
+def log_doubts(
+    log: AggregatedLog, *, known: bool, random_per_unit: bool = False, trust_candidates: bool = False
+) -> LogDoubts:
     """Return what doctor finds; raise `Refused` if a finding stands in the way of any verdict.
 
     `known`: the logging policy is, and then it does not matter how demand changes. `random_per_unit`: rankings that
-    depend on the user were drawn at random, not by taste.
+    depend on the user were drawn at random, not by taste. `trust_candidates`: any candidate could be shown in every
+    impression, though lists come in kinds.
     """
     health = diagnose(log, em=False, replicates=REPLICATES)
     doubts = []
-    ignored = {"personalised" if random_per_unit else "", *(BY_HOUR if known else ())}
+    ignored = {*(("personalised", KINDS) if random_per_unit else ()), *(BY_HOUR if known else ())}
     for finding in health.findings:
         if finding.code.startswith(ELSEWHERE) or finding.code in ignored:
             continue
-        if finding.blocks:
+        if finding.blocks and not (trust_candidates and finding.code == KINDS):
             raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)
         if finding.level != "good" and finding.code not in NOT_DOUBTS:
             doubts.append(Doubt(finding.code, finding.text, finding.remedy))

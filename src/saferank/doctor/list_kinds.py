@@ -1,0 +1,139 @@
+"""Whether the lists of a query come in kinds: a filter, a second page, a sort order or stock decides what can be shown.
+
+A new ranker cannot change such limits, but a verdict would credit it with showing its best documents every time.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.doctor.hour_of_day import buckets
+from saferank.doctor.log_arrays import SampledImpressions
+from saferank.engine.types.ranking_data import RankingData
+
+Integers = NDArray[np.int64]
+SIGNIFICANT = 6.0
+"""Normal deviate from which kinds are believed; its standard deviation rests on REPLICATES redrawn samples."""
+LEAST_SIZE = 0.01
+"""Excess below which kinds do little harm. In logs of rankers that draw from scores it is within 0.002 of 0."""
+MOST_IMPRESSIONS = 10_000
+PAIRINGS, REPLICATES, FIRST_ROUNDS, ROUNDS = 5, 12, 20, 3
+"""Partners per list whose overlap is measured; redrawn samples; rounds of trades before the first, and between two."""
+
+
+@dataclass(frozen=True)
+class ListKinds:
+    """How much more unevenly the lists of a query overlap than if one ranker chose them all."""
+
+    z: float = 0.0
+    """Normal deviate."""
+    size: float = 0.0
+    """Excess of the pairs of documents that two lists of a query share, relative to what one ranker would make."""
+    impressions: int = 0
+    """Those with another list of the same query and length to compare with."""
+
+    @property
+    def significant(self) -> bool:
+        """Whether it is beyond chance, and large enough to matter."""
+        return self.z > SIGNIFICANT and self.size > LEAST_SIZE
+
+
+def list_kinds(
+    sample: SampledImpressions | None, pairs: RankingData, rng: np.random.Generator, *, by_period: bool
+) -> ListKinds:
+    """Test whether documents are shown together, or not at all, more often than independent draws from scores would.
+
+    The statistic is the mean of O (O - 1) / 2 over pairs of lists of a query, O being the number of documents that the
+    two share. If lists come in kinds, some pairs share nearly all and others nearly nothing, which raises it. Chance is
+    all ways to fill the lists that keep each list's length and how often each document is shown (the null model of
+    Strona et al. 2014, "A fast and unbiased procedure to randomize ecological binary matrices with fixed row and column
+    totals", Nat. Commun. 5): two lists trade the documents that only one of them has. Lists of different lengths, as on
+    small screens, are not compared; nor are lists of different periods, with `by_period`. A ranker that changes once a
+    day, but not at midnight, makes kinds as well; if they vanish within a few hours, it is that, and no harm.
+    """
+    if sample is None:
+        return ListKinds()
+    lists, cell, hour = _lists(sample, pairs, rng, by_period=by_period)
+    found, error = _excess(lists, cell, rng)
+    if not math.isfinite(error) or found <= max(SIGNIFICANT * error, LEAST_SIZE):
+        return ListKinds(_deviate(found, error), found, len(cell))
+    if hour is not None:
+        within, error_within = _excess(lists, np.unique(cell * 24 + hour, return_inverse=True)[1], rng)
+        if math.isfinite(error_within) and within + 3.0 * error_within < found / 2.0:
+            return ListKinds(_deviate(within, error_within), within, len(cell))
+    return ListKinds(_deviate(found, error), found, len(cell))
+
+
+def _deviate(found: float, error: float) -> float:
+    return found / error if 0.0 < error < math.inf else 0.0
+
+
+def _lists(
+    sample: SampledImpressions, pairs: RankingData, rng: np.random.Generator, *, by_period: bool
+) -> tuple[Integers, Integers, Integers | None]:
+    """Return documents of each list (padded with -1), the number of its cell, and its bucket of the day."""
+    lengths, first = np.diff(sample.offsets), sample.offsets[:-1]
+    period = sample.period[first] if by_period else np.zeros(len(first), np.int64)
+    query = pairs.query_of_document[sample.document[first]]
+    key = (query * (int(period.max(initial=0)) + 1) + period) * (int(lengths.max(initial=0)) + 1) + lengths
+    chosen = np.arange(len(first))
+    if len(chosen) > MOST_IMPRESSIONS:
+        keys = rng.permutation(np.unique(key))  # whole cells, so that lists keep their partners
+        size = np.unique(key, return_counts=True)[1][np.searchsorted(np.unique(key), keys)]
+        kept = keys[: max(int(np.searchsorted(np.cumsum(size), MOST_IMPRESSIONS)), 1)]
+        chosen = np.flatnonzero(np.isin(key, kept))
+    row = np.full((len(chosen), int(lengths[chosen].max(initial=0))), -1, np.int64)
+    filled = np.arange(row.shape[1]) < lengths[chosen][:, None]
+    row[filled] = sample.document[(first[chosen][:, None] + np.arange(row.shape[1]))[filled]]
+    hour = None if sample.hour is None else buckets(sample.hour[first[chosen]])
+    return row, np.unique(key[chosen], return_inverse=True)[1], hour
+
+
+def _excess(lists: Integers, cell: Integers, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the relative excess of the statistic over its mean in redrawn samples, and its standard error."""
+    partners = [_partners(cell, rng) for _ in range(PAIRINGS)]
+    if sum(len(one) for one, _ in partners) == 0:
+        return 0.0, math.inf
+    observed, redrawn, drawn = _statistic(lists, partners), [], lists.copy()
+    for replicate in range(REPLICATES):
+        for _ in range(ROUNDS if replicate else FIRST_ROUNDS):
+            _trade(drawn, *_partners(cell, rng), rng)
+        redrawn.append(_statistic(drawn, partners))
+    mean, deviation = float(np.mean(redrawn)), float(np.std(redrawn, ddof=1))
+    if mean <= 0.0 or deviation <= 1e-12 * mean:  # rankings never vary
+        return 0.0, math.inf
+    return observed / mean - 1.0, deviation / mean
+
+
+def _partners(cell: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """Return the lists, two by two, at random within each cell; each list at most once."""
+    order = np.lexsort((rng.random(len(cell)), cell))
+    place = np.arange(len(cell)) - np.searchsorted(cell[order], cell[order])
+    second = np.flatnonzero(place % 2)
+    return order[second - 1], order[second]
+
+
+def _statistic(lists: Integers, partners: list[tuple[Integers, Integers]]) -> float:
+    one, other = (lists[np.concatenate(side)] for side in zip(*partners, strict=True))
+    common = (_in_both(one, other)[0] & (one >= 0)).sum(axis=1)
+    return float((common * (common - 1) / 2.0).mean())
+
+
+def _in_both(one: Integers, other: Integers) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which documents of each list the other one has too."""
+    same = one[:, :, None] == other[:, None, :]
+    return same.any(axis=2), same.any(axis=1)
+
+
+def _trade(lists: Integers, one: Integers, other: Integers, rng: np.random.Generator) -> None:
+    """Let two lists deal out anew, at random, the documents that only one of them has; in place."""
+    both = np.concatenate([lists[one], lists[other]], axis=1)
+    kept = np.concatenate(_in_both(lists[one], lists[other]), axis=1)
+    place = np.broadcast_to(np.arange(both.shape[1], dtype=np.float64), both.shape)
+    stays = place + both.shape[1]
+    before = np.argsort(np.where(kept, stays, place), axis=1)
+    after = np.argsort(np.where(kept, stays, rng.random(both.shape)), axis=1)
+    np.put_along_axis(both, before, np.take_along_axis(both, after, axis=1), axis=1)
+    lists[one], lists[other] = np.split(both, 2, axis=1)
