@@ -38,7 +38,7 @@ from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.lab import world as paper
 from saferank.lab.simulate import simulate
-from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.verdict.certify import CertifySettings, certify
 from saferank.verdict.checks import Refused
 from saferank.verdict.new_ranker import NewRanker
@@ -49,6 +49,7 @@ from tests.shop_log import ShopLog
 from tests.shops import (
     Bots,
     Cascade,
+    Filtered,
     Ranker,
     Tastes,
     TrustBias,
@@ -87,8 +88,9 @@ class Case:
     clean: bool = True
     """Whether nothing is wrong with the log, so that it must not be refused."""
     null: str = "learned"
-    """What is certified: `learned` by clicks from the same log, `no better` than the ranker that made it, `fit`, or
-    that ranker `sharpened`, as flat as is proven: a little too flat is a little worse than it was."""
+    """What is certified: `learned` by clicks from the same log, `no better` than the ranker that made it, `fit`, that
+    ranker `sharpened`, as flat as is proven (a little too flat is a little worse than it was), or a model that ranks by
+    a `leak`, a feature that is the click-through of the whole log."""
     interactions: int = 4000
     units: bool = False
     split: Literal["impression", "query", "unit"] = "impression"
@@ -141,6 +143,12 @@ def nearly_best(rng: Generator) -> World:
     return World(shop, noisy(shop, rng, noise=0.0, scale=5.0))
 
 
+def filters(rng: Generator) -> World:
+    """In 40% of the searches a filter, which is not in the query, leaves half of the documents."""
+    shop = make_shop(rng)
+    return World(shop, Filtered(noisy(shop, rng).scores, sampled=True))
+
+
 def once(rng: Generator) -> World:
     shop = make_shop(rng)
     return World(shop, changed_once(shop, noisy(shop, rng), noisy(shop, rng), 4))
@@ -182,6 +190,8 @@ CASES = {
         Case("only the ranker follows the hour", hourly(demand=False), null="no better", interactions=12_000),
         Case("only demand follows the hour", hourly(ranker=False), null="no better", interactions=12_000),
         Case("drawn, as flat as is proven", plackett_luce(), null="sharpened"),
+        Case("filters that are not in the query", filters, clean=False, null="no better"),
+        Case("a feature that knows the clicks", plackett_luce(), clean=False, null="leak"),
         Case("a fitted model, hardly anything to gain", nearly_best, null="fit"),
     )
 }
@@ -217,6 +227,10 @@ def outcome(name: str, number: int, better: bool) -> dict[str, Any] | None:
         ranker = tuned(name, shop, 0.0)
     elif case.null == "sharpened":
         ranker = Ranker(SHARPENED * world.logging.scores, sampled=True)
+    elif case.null == "leak":
+        statistics = log.statistics(PARTS, data)
+        data = replace(data, features=(statistics.clicks / np.maximum(statistics.times_shown, 1))[:, None])
+        ranker = Ranker(data.features.reshape(world.shop.queries, -1))
     else:
         ranker = fitted(world, log, number) if case.null == "fit" else learned(world.shop, log)
     if ranker is None:

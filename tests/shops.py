@@ -197,9 +197,39 @@ class Ranker:
         exposed: Array = (self.placement(len(examination)) @ examination).mean(axis=0).ravel()
         return exposed
 
+    def limiting(self, new: Ranker) -> Ranker:
+        """Return the new ranker as users will see it, if what limits this one limits it too."""
+        return new
+
     def without(self, kept: NDArray[np.bool_]) -> Ranker:
         """Return the ranker that never shows the rows that are not kept."""
         return replace(self, scores=np.where(kept.reshape(self.scores.shape[1:]), self.scores, -np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered(Ranker):
+    """A ranker whose users filter: a share of the impressions shows documents with even, or with odd, numbers only."""
+
+    share: float = 0.4
+
+    def kinds(self) -> list[tuple[float, Ranker]]:
+        """Return the rankers, by what is filtered, and how often each is asked."""
+        documents = np.arange(self.scores.shape[-1])
+        filtered = [Ranker(np.where(documents % 2 == one, self.scores, -np.inf), self.sampled) for one in (0, 1)]
+        return [(1.0 - self.share, Ranker(self.scores, self.sampled)), *((self.share / 2, one) for one in filtered)]
+
+    def rankings(self, slot: Ints, query: Ints, cutoff: int, rng: Generator) -> Ints:
+        chances, rankers = zip(*self.kinds(), strict=True)
+        kind = rng.choice(len(chances), len(query), p=chances)
+        drawn = np.stack([ranker.rankings(slot, query, cutoff, rng) for ranker in rankers])
+        return drawn[kind, np.arange(len(query))]
+
+    def placement(self, cutoff: int) -> Array:
+        placed: Array = sum((chance * ranker.placement(cutoff) for chance, ranker in self.kinds()), np.zeros(()))
+        return placed
+
+    def limiting(self, new: Ranker) -> Ranker:
+        return Filtered(new.scores, new.sampled, self.share)
 
 
 def nightly(shop: Shop, rng: Generator, *, noise: float = 1.0) -> Ranker:
@@ -404,7 +434,7 @@ class World:
 
     def improvement(self, new: Ranker) -> float:
         """U(new) - U(logging), exact: what a lower bound may exceed with probability delta only."""
-        return self.users.utility(self.shop, new) - self.logging_utility
+        return self.users.utility(self.shop, self.logging.limiting(new)) - self.logging_utility
 
     def no_better(self, rng: Generator, *, noise: float = 1.0, sampled: bool = False) -> Ranker:
         """A ranker whose true improvement is 0 or just below; the best of its kind where none comes near 0."""

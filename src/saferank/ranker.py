@@ -246,7 +246,7 @@ class SafeRanker:
             raise unmatched
         examination, known_from = self._examination(aggregated, data)
         given = None if self.examination is None else examination
-        self.refused_for = _doubts(aggregated, given) + _lacks_features(aggregated, data)
+        self.refused_for = _doubts(aggregated, data, given) + _lacks_features(aggregated, data)
         self.warnings += self.refused_for
         origin: dict[str, Any] = {
             "logging_scores": self.logging_scores,
@@ -450,9 +450,9 @@ def _offsets(offsets: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike 
     return offsets if qid is None else query_offsets(pa.chunked_array([pa.array(np.asarray(qid))]))
 
 
-def _doubts(log: AggregatedLog, given: NDArray[np.float64] | None) -> tuple[str, ...]:
+def _doubts(log: AggregatedLog, data: RankingData, given: NDArray[np.float64] | None) -> tuple[str, ...]:
     """Return the findings of `doctor` that rule a verdict out."""
-    found = diagnose(log, None, given, em=False).blocking
+    found = diagnose(log, data, given, em=False).blocking
     return tuple(f"{finding.text} {finding.remedy}".strip() for finding in found)
 
 

@@ -1,6 +1,7 @@
 """Serving against enumeration of all rankings, and against counting those that are drawn."""
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -22,7 +23,19 @@ def test_deterministic_ranks_by_score_and_ties_by_order() -> None:
     assert served.scores.tolist() == SCORES.tolist()
     assert served.log_probability is None
     placed = served_placement(SCORES, OFFSETS, 3, "deterministic")
-    assert [row.index(1.0) + 1 if 1.0 in row else 4 for row in placed.tolist()] == served.rank.tolist()
+    assert [row.index(1.0) + 1 if 1.0 in row else 4 for row in placed[:5].tolist()] == served.rank[:5].tolist()
+
+
+def test_ties_are_placed_as_if_their_order_were_random() -> None:
+    scores, offsets = np.array([1.0, 2.0, 1.0, 1.0, 0.0, -np.inf, -np.inf]), np.array([0, 5, 7])
+    expected = np.zeros((7, 3))
+    orders = list(permutations(range(7)))
+    for order in orders:  # a stable sort keeps the order of ties
+        for query in (range(5), range(5, 7)):
+            ranked = sorted((d for d in order if d in query), key=lambda d: -scores[d])
+            for rank, document in enumerate(ranked[:3]):
+                expected[document, rank] += 1.0 / len(orders)
+    np.testing.assert_allclose(served_placement(scores, offsets, 3, "deterministic"), expected)
 
 
 def test_ranks_against_sorting_in_python() -> None:

@@ -23,6 +23,7 @@ from saferank.verdict.new_ranker import NewRanker
 from tests.shops import (
     Bots,
     Cascade,
+    Filtered,
     Ranker,
     Shop,
     Tastes,
@@ -179,6 +180,7 @@ def test_segments_are_told_apart_worst_first(world: World, log: AggregatedLog, b
     device = pa.array(["phone" if one else "desk" for one in first])
     place = log.patterns.schema.get_field_index("segment")
     named = replace(log, patterns=log.patterns.set_column(place, "segment", device))
+    assert judge(world.shop, named, better).lower == judge(world.shop, log, better).lower  # no second chance for free
     certificate = judge(world.shop, named, better, CertifySettings())
     assert {row.segment for row in certificate.segments} == {"phone", "desk"}
     assert sum(row.interactions for row in certificate.segments) == certificate.interactions
@@ -561,3 +563,33 @@ def test_broken_certificates(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError) as raised:
         Certificate.read(tmp_path / "c.json")
     assert str(raised.value.file) == str(tmp_path / "c.json")
+
+
+def test_limits_that_a_new_ranker_cannot_change_are_refused(shop: Shop) -> None:
+    world = World(shop, Filtered(noisy(shop, np.random.default_rng(5)).scores, sampled=True))
+    log, new = draw(world, 8_000), noisy(shop, np.random.default_rng(8), sampled=False)
+    assert refusal(shop, log, new) == "lists-in-kinds"
+    trusted = judge(shop, log, new, replace(QUICK, trust_candidates=True))
+    assert "lists-in-kinds" in [doubt.code for doubt in trusted.doubts]
+
+
+def test_a_model_with_a_feature_that_knows_the_clicks_is_refused(world: World, log: AggregatedLog) -> None:
+    data = world.shop.data()
+    counts = log.statistics(("train", "validation", "certify"), data)
+    known = (counts.clicks / np.maximum(counts.times_shown, 1)).astype(np.float32)
+    data = replace(data, features=known[:, None], feature_names=("ctr",))
+    with pytest.raises(Refused) as raised:
+        certify(NewRanker(data, known, complete=True), log, QUICK)
+    assert raised.value.code == "feature-knows-clicks"
+
+
+def test_ties_are_in_random_order_and_named(world: World, log: AggregatedLog) -> None:
+    shop, scores = world.shop, np.round(world.logging.flat)
+    data, order = shop.data(), np.argsort(-shop.mean_relevance, axis=1, kind="stable")
+    place = (order + shop.documents * np.arange(shop.queries)[:, None]).ravel()
+    sorted_rows = replace(data, document_ids=np.asarray(data.document_ids)[place])
+    as_made, as_sorted = (
+        certify(NewRanker(*one), log, QUICK) for one in ((data, scores), (sorted_rows, scores[place]))
+    )
+    assert as_made.lower == pytest.approx(as_sorted.lower, abs=1e-9)
+    assert any("same score" in warning for warning in as_made.warnings)

@@ -220,10 +220,10 @@ def list_findings(health: Health) -> Iterator[Finding]:
     kinds = health.list_kinds
     if kinds.significant:
         text = (
-            "The lists of a query come in different kinds: two lists share nearly all documents or very few, more often "
-            f"than a ranker that chooses from the same candidates would make them (by {kinds.size:.1%}, "
-            f"{kinds.z:.0f} standard errors). Filters, sort orders, second pages or stock may decide what is shown, and "
-            "a new ranker could not change that."
+            "The lists of a query come in different kinds: two lists share nearly all documents, or very few, more "
+            "often than if one ranker chose from the same candidates each time "
+            f"(by {kinds.size:.1%}, {kinds.z:.0f} standard errors). Filters, sort orders, second pages or stock may "
+            "decide what is shown, and a new ranker could not change that."
         )
         remedy = (
             "Make what decides it part of query_id (shoes|brand=x, shoes|page=2, shoes|warehouse=3), or leave such "

@@ -12,6 +12,7 @@ from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
 from saferank.doctor.health import Health
 from saferank.doctor.hour_of_day import hour_of_day
+from saferank.doctor.leaking_features import leaking_features
 from saferank.doctor.list_kinds import list_kinds
 from saferank.doctor.log_arrays import period_counts, sampled_impressions, shown_pairs
 from saferank.doctor.log_findings import findings
@@ -96,6 +97,7 @@ def diagnose(
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if data is None else coverage(aggregated, statistics, pairs, data),
+        leaks=() if data is None else leaking_features(aggregated, data, np.random.default_rng([seed, 2])),
         effective=effective,
         unit=aggregated.manifest.get("unit"),
         likely_unit=likely_unit(aggregated.manifest),

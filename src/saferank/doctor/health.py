@@ -10,6 +10,7 @@ from saferank.doctor.drift import Drift
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
 from saferank.doctor.hour_of_day import HourOfDay
+from saferank.doctor.leaking_features import Leak
 from saferank.doctor.list_kinds import ListKinds
 from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.position_based import PositionBased
@@ -86,6 +87,8 @@ class Health:
     randomness: Randomness
     coverage: Coverage | None
     """None without features."""
+    leaks: tuple[Leak, ...]
+    """Features that know the held-out clicks; none without features."""
     effective: EffectiveSize | None
     """None if examination is neither given nor can be estimated."""
     unit: str | None

@@ -14,12 +14,12 @@ from saferank.doctor.log_arrays import SampledImpressions
 from saferank.engine.types.ranking_data import RankingData
 
 Integers = NDArray[np.int64]
-SIGNIFICANT = 6.0
+SIGNIFICANT = 4.5
 """Normal deviate from which kinds are believed; its standard deviation rests on REPLICATES redrawn samples."""
 LEAST_SIZE = 0.01
 """Excess below which kinds do little harm. In logs of rankers that draw from scores it is within 0.002 of 0."""
 MOST_IMPRESSIONS = 10_000
-PAIRINGS, REPLICATES, FIRST_ROUNDS, ROUNDS = 5, 12, 20, 3
+PAIRINGS, REPLICATES, FIRST_ROUNDS, ROUNDS = 15, 25, 20, 2
 """Partners per list whose overlap is measured; redrawn samples; rounds of trades before the first, and between two."""
 
 

@@ -58,6 +58,14 @@ def findings(health: Health) -> Iterator[Finding]:
         yield from list_findings(health)
         yield from user_findings(health)
     yield from _candidates(health)
+    if health.leaks:
+        names = ", ".join(leak.feature for leak in health.leaks[:3]) + (", ..." if len(health.leaks) > 3 else "")
+        text = (
+            f"Features that know the held-out clicks: {names}. Among documents with the same value, more clicks in "
+            f"training go with fewer held out (correlation {health.leaks[0].correlation:.2f}), as if the feature had "
+            "been computed from all clicks of this log."
+        )
+        yield blocking("feature-knows-clicks", text, "Compute such features from clicks before this log.")
     if not incomplete:
         yield _repeated(health)
     if health.dropped:

@@ -73,12 +73,27 @@ def serve(
 def served_placement(
     scores: NDArray[Any], offsets: NDArray[np.int64], cutoff: int, serve_as: ServeAs
 ) -> NDArray[np.float64]:
-    """(document, rank): the chance that the document is shown there, served like this."""
+    """(document, rank): the chance that the document is shown there, served like this; ties are in random order."""
     if serve_as == "sampled":
         from saferank.engine.plackett_luce import placement
 
         return placement(scores, offsets, cutoff).astype(np.float64)
-    return np.equal(ranks_by_score(scores, offsets)[:, None], np.arange(1, cutoff + 1)).astype(np.float64)
+    first, size = tie_groups(scores, offsets)
+    places = np.arange(1, cutoff + 1) - first[:, None]
+    return np.where((places >= 0) & (places < size[:, None]), 1.0 / size[:, None], 0.0)
+
+
+def tie_groups(scores: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each document the best rank, from 1, of those of its query with its score, and their number."""
+    query, rank = query_of_document(offsets), ranks_by_score(scores, offsets).astype(np.int64)
+    order = offsets[query] + rank - 1  # place of the document if all were sorted
+    by_place = np.empty(len(order), np.int64)
+    by_place[order] = np.arange(len(order))
+    begins = np.ones(len(order), np.bool_)
+    same_query = query[by_place[1:]] == query[by_place[:-1]]
+    begins[1:] = ~same_query | (scores[by_place[1:]] != scores[by_place[:-1]])
+    group = (np.cumsum(begins) - 1)[order]
+    return rank[by_place[np.flatnonzero(begins)]][group], np.bincount(group)[group]
 
 
 def check_serve_as(serve_as: str) -> None:

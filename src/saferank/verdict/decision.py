@@ -25,6 +25,7 @@ from saferank.verdict.inputs import VerdictInputs
 from saferank.verdict.judge import DEFAULT_WEIGHT, Judge, prepare_judge
 from saferank.verdict.log_doubts import LogDoubts, log_doubts
 from saferank.verdict.needed import needed_to_decide
+from saferank.verdict.new_ranker import NewRanker
 from saferank.verdict.possible_drift import possible_drift, possible_drift_by_hour
 
 Floats = NDArray[np.float64]
@@ -39,6 +40,8 @@ UNSEEN = "the ranker was made without the held-out part of the log, as its maker
 UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
 TEMPERATURES = (1.25, 1.5, 2.0, 3.0)
 """Of the flatter policies that are tried, in this order."""
+FEW_TIED = 0.01
+"""Share of the exposure on documents with equal scores that goes without saying."""
 FEW_CLICKS = 50.0
 """Effective clicks below which a verdict rests on very little."""
 
@@ -62,7 +65,7 @@ class CertifySettings:
     trust_stability: bool = False
     """Whether ranker and demand are believed not to have changed where the log has no timestamps to check it by."""
     trust_candidates: bool = False
-    """Whether any candidate is believed to have been free to be shown in every impression, though lists come in kinds."""
+    """Whether it is believed that any candidate could be shown in every impression, though lists come in kinds."""
     random_per_unit: bool = False
     """Whether rankings that depend on the user were drawn at random, and not by the user's taste."""
     spent: float = 1.0
@@ -96,9 +99,12 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     _check_call(inputs, settings)
     check_cutoff(log.manifest)
     doubts = log_doubts(
-        log, known=inputs.logging_scores is not None, random_per_unit=settings.random_per_unit,
+        log,
+        ranker.data if ranker.complete else None,
+        known=inputs.logging_scores is not None,
+        random_per_unit=settings.random_per_unit,
         trust_candidates=settings.trust_candidates,
-    )  # fmt: skip
+    )
     check_dated(log, known=inputs.logging_scores is not None, trust=settings.trust_stability)
     rankers = Rankers(log, ranker, inputs.logging_scores)
     past = [one.statistics(PARTS, shown_pairs(one)) for one in inputs.earlier]
@@ -164,7 +170,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
             *([EARLIER] if inputs.earlier else []),
             *([] if independence is None else [UNSEEN if until is None else UNTIL.format(until)]),
         ),
-        warnings=tuple(_warnings(judge, worth, missing, complete=ranker.complete)),
+        warnings=tuple(_warnings(judge, worth, missing, ranker)),
         inputs={"model": ranker.description, "log": log.manifest}
         | ({"earlier": [described(one.manifest) for one in inputs.earlier]} if inputs.earlier else {}),
         saferank=__version__,
@@ -292,7 +298,7 @@ def _covers(log: AggregatedLog) -> str:
     return f"{which}, at ranks 1 to {log.cutoff}{when}"
 
 
-def _warnings(judge: Judge, worth: float, missing: dict[str, float], *, complete: bool) -> list[str]:
+def _warnings(judge: Judge, worth: float, missing: dict[str, float], ranker: NewRanker) -> list[str]:
     found = []
     if judge.curves.kind == UNCHECKED:
         found.append("the examination curve was given and trusted: this log cannot check it.")
@@ -310,7 +316,7 @@ def _warnings(judge: Judge, worth: float, missing: dict[str, float], *, complete
     if worth < FEW_CLICKS:
         found.append(f"after weighting, the held-out clicks are worth only {worth:.0f}: log more.")
     if missing["clicks"] > 0 or missing["exposure"] > 0:
-        why = "have no features" if complete else "are not listed"
+        why = "have no features" if ranker.complete else "are not listed"
         found.append(
             f"{missing['clicks']:.1%} of the clicks are on documents that {why}: the new ranker cannot earn them, and "
             "they count against it."
@@ -319,5 +325,10 @@ def _warnings(judge: Judge, worth: float, missing: dict[str, float], *, complete
         found.append(
             f"{missing['interactions']:.1%} of the interactions are of queries that the new ranker does not rank: the "
             "promise holds if these keep their current ranking."
+        )
+    if (tied := ranker.tied(judge.curves.curve)) > FEW_TIED:
+        found.append(
+            f"{tied:.0%} of the exposure goes to documents with the same score as another of their query. They are "
+            "assumed to be shown in random order: make scores differ if production orders them in another way."
         )
     return found

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.drift import ranker_moved
 from saferank.doctor.log_arrays import PeriodCounts, period_counts, shown_pairs
+from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.verdict.certificate import Doubt
 from saferank.verdict.checks import Refused
@@ -41,15 +42,20 @@ class LogDoubts:
 
 
 def log_doubts(
-    log: AggregatedLog, *, known: bool, random_per_unit: bool = False, trust_candidates: bool = False
+    log: AggregatedLog,
+    features: RankingData | None = None,
+    *,
+    known: bool,
+    random_per_unit: bool = False,
+    trust_candidates: bool = False,
 ) -> LogDoubts:
     """Return what doctor finds; raise `Refused` if a finding stands in the way of any verdict.
 
-    `known`: the logging policy is, and then it does not matter how demand changes. `random_per_unit`: rankings that
-    depend on the user were drawn at random, not by taste. `trust_candidates`: any candidate could be shown in every
-    impression, though lists come in kinds.
+    `features`: those that the new ranker has, if it has any. `known`: the logging policy is, and then it does not
+    matter how demand changes. `random_per_unit`: rankings that depend on the user were drawn at random, not by taste.
+    `trust_candidates`: any candidate could be shown in every impression, though lists come in kinds.
     """
-    health = diagnose(log, em=False, replicates=REPLICATES)
+    health = diagnose(log, features, em=False, replicates=REPLICATES)
     doubts = []
     ignored = {*(("personalised", KINDS) if random_per_unit else ()), *(BY_HOUR if known else ())}
     for finding in health.findings:

@@ -17,7 +17,7 @@ from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.reader import candidate_files
 from saferank.files.arrow_tables import Tabular, as_arrow, numbered
 from saferank.policy.policy import Policy
-from saferank.policy.serve import ServeAs, check_serve_as, served_placement
+from saferank.policy.serve import ServeAs, check_serve_as, served_placement, tie_groups
 
 Floats = NDArray[np.float64]
 IDS = ("query_id", "document_id")
@@ -64,6 +64,14 @@ class NewRanker:
     def placement(self, cutoff: int) -> Floats:
         """(document, rank): the chance that the document is shown there."""
         return served_placement(self.scores, self.data.offsets, cutoff, self.serve_as)
+
+    def tied(self, examination: Floats) -> float:
+        """Return the share of the exposure on documents that share their score with another; 0 if drawn at random."""
+        if self.serve_as == "sampled":
+            return 0.0
+        exposure = self.placement(len(examination)) @ examination
+        tied = tie_groups(self.scores, self.data.offsets)[1] > 1
+        return float(exposure[tied].sum() / max(exposure.sum(), 1e-300))
 
 
 def ranker_of_policy(policy: Policy, data: RankingData, serve_as: ServeAs) -> NewRanker:

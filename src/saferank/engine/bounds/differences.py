@@ -103,10 +103,11 @@ def paired_differences(
 
 
 def _salt(patterns: ClickPatterns) -> str:
-    """Return a digest of which documents were clicked together, how often."""
+    """Return a digest of how often each query was issued, and each document clicked; segments do not change it."""
     digest = hashlib.sha256()
-    for values in (patterns.query, patterns.documents, patterns.interactions):
-        digest.update(values.tobytes())
+    clicks = np.bincount(patterns.documents, np.repeat(patterns.interactions, np.diff(patterns.offsets)))
+    for values in (np.bincount(patterns.query, patterns.interactions), clicks):
+        digest.update(values.astype(np.int64).tobytes())
     return digest.hexdigest()
 
 

@@ -1,0 +1,105 @@
+"""Whether a feature knows the held-out clicks: a click-through rate over the whole log, say.
+
+A model with such a feature has seen what it is judged by, and no verdict on this log holds for it.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+SIGNIFICANT = 5.0
+"""Normal deviate from which a feature is believed to know clicks, which allows for hundreds of features."""
+LEAST_SIZE = 0.1
+"""Correlation below which a feature does little harm: one that holds the clicks of a quarter of a year besides those of
+a log of two weeks has 0.07."""
+FEWEST = 50
+"""Pairs of neighbours below which nothing is tested."""
+MOST_ROWS = 100_000
+MOST_REPEATED = 0.9
+"""Share of distinct documents among the rows up to which they are also tested across queries."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A feature that knows the held-out clicks."""
+
+    feature: str
+    z: float
+    """Normal deviate, negative."""
+    correlation: float
+    """Rank correlation of clicks in the training parts and held out, among rows with nearly the same value."""
+
+
+def leaking_features(log: AggregatedLog, data: RankingData, rng: np.random.Generator) -> tuple[Leak, ...]:
+    """Return the features that know the held-out clicks, the worst first.
+
+    Among documents for which a feature has the same value, those with more clicks than others in the training parts
+    have at least as many more in the held-out part: both depend on their relevance, and otherwise on chance. If they
+    have fewer, the feature fixes the sum of the two, so it was computed from the held-out clicks too. Rows are sorted
+    by the feature, and neighbours compared: a and b are the differences of click-through in the two parts, each over
+    its standard deviation. Their rank correlation is 0 or more for every honest feature, up to chance (1 / sqrt(n - 1)
+    for n pairs of neighbours), also for one that was computed from the training parts alone. The
+    same holds for clicks per expected click at the document's ranks, and for clicks alone, so all three are tested;
+    and for documents over all queries, where a feature does not depend on the query.
+    """
+    train, held_out = (log.statistics(parts, data) for parts in (("train", "validation"), ("certify",)))
+    rate = (train.clicked + held_out.clicked).sum(axis=0) / np.maximum((train.shown + held_out.shown).sum(axis=0), 1)
+    tables = [np.column_stack([part.clicks, part.times_shown, part.shown @ rate]) for part in (train, held_out)]
+    rows = np.flatnonzero((train.times_shown > 0) & (held_out.times_shown > 0))
+    if len(rows) > MOST_ROWS:
+        rows = np.sort(rows[np.argsort(-held_out.times_shown[rows], kind="stable")[:MOST_ROWS]])
+    if len(rows) < 2 * FEWEST:
+        return ()
+    by_row, features = [table[rows].astype(np.float64) for table in tables], data.features[rows]
+    document = np.unique(np.asarray(data.require_ids()[1])[rows], return_inverse=True)[1]
+    several = int(document.max()) + 1 <= MOST_REPEATED * len(rows)
+    by_document: list[Floats] = [
+        np.column_stack([np.bincount(document, column).astype(np.float64) for column in table.T]) for table in by_row
+    ]
+    first = np.unique(document, return_index=True)[1]
+    found = []
+    for column, name in enumerate(data.feature_names or [str(number) for number in range(features.shape[1])]):
+        value = features[:, column]
+        tests = _tests(value, by_row, rng)
+        if several and np.array_equal(value, value[first][document], equal_nan=True):
+            tests += _tests(value[first], by_document, rng)
+        z, correlation = min(tests, default=(0.0, 0.0))
+        if z < -SIGNIFICANT and correlation < -LEAST_SIZE:
+            found.append(Leak(name, z, correlation))
+    return tuple(sorted(found, key=lambda leak: leak.correlation))
+
+
+def _tests(value: NDArray[np.float32], parts: list[Floats], rng: np.random.Generator) -> list[tuple[float, float]]:
+    """Return normal deviate and correlation of clicks per shown, per expected click at the rank, and of clicks alone.
+
+    `parts`: of the training parts and of the held-out part, clicks, times shown and expected clicks of each row.
+    """
+    order = np.lexsort((rng.random(len(value)), value))
+    one, other = order[: len(order) // 2 * 2 : 2], order[1::2]
+    if len(one) < FEWEST:
+        return []
+    found = []
+    for divisor in (1, 2, None):
+        a, b = (_differences(part, one, other, divisor) for part in parts)
+        if np.ptp(a) > 0.0 and np.ptp(b) > 0.0:
+            correlation = float(spearmanr(a, b).statistic)
+            found.append((correlation * math.sqrt(len(one) - 1.0), correlation))
+    return found
+
+
+def _differences(part: Floats, one: Integers, other: Integers, divisor: int | None) -> Floats:
+    """Return the difference of two rows, over its standard deviation up to a factor."""
+    if divisor is None:
+        clicks: Floats = (part[one, 0] - part[other, 0]) / np.sqrt(part[one, 1] + part[other, 1])
+        return clicks
+    first, second = (np.maximum(part[rows, divisor], 1e-12) for rows in (one, other))
+    rates: Floats = (part[one, 0] / first - part[other, 0] / second) / np.sqrt(1.0 / first + 1.0 / second)
+    return rates
