@@ -48,7 +48,7 @@ def diagnose(
     """
     given = None if examination is None else check_probabilities("examination", examination)
     if given is not None and len(given) != aggregated.cutoff:
-        raise UsageError(f"examination is for {len(given)} ranks, but the log was cut at {aggregated.cutoff}.")
+        raise UsageError(f"the examination curve has {len(given)} ranks, but the log was cut at {aggregated.cutoff}.")
     LOGGER.info("Checking the log %s", aggregated.source)
     rng = np.random.default_rng(seed)
     pairs = shown_pairs(aggregated)

@@ -16,7 +16,7 @@ from saferank.doctor.suspicious_clicks import SuspiciousClicks
 from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 
 Level = Literal["good", "caution", "bad"]
-NO_VERDICT = "No verdict is possible from this log, because of what is marked as blocking."
+NO_VERDICT = "No verdict is possible from this log, because of the findings marked as blocking."
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class FileFormat:
         try:
             values = json.loads(file.read_bytes())
         except FileNotFoundError as error:
-            message = f"there is no such file, and `saferank {self.command}` writes one; check the path."
+            message = f"there is no such file; check the path. `saferank {self.command}` writes one."
             raise DataError(message, file=file) from error
         except ValueError as error:
             raise DataError(f"is not JSON ({error}); {self.again}.", file=file) from error
@@ -68,12 +68,12 @@ class FileFormat:
                 have = f"this is {__version__}, which reads up to version {self.version}"
                 message = f"has version {version} and needs {newer} or newer; {have}. Run `pip install -U saferank`."
                 raise NewerVersion(message, file=file)
-            raise DataError(f"has version {version}, which there never was; {self.again}.", file=file)
+            raise DataError(f"has version {version}, which does not exist; {self.again}.", file=file)
         for upgrade in self.upgrades[version - 1 :]:
             try:
                 values = upgrade(values)
             except (KeyError, TypeError) as error:
-                message = f"has version {version}, but not what that has ({error!r}); {self.again}."
+                message = f"has version {version}, but not the fields of that version ({error!r}); {self.again}."
                 raise DataError(message, file=file) from error
         values["version"] = self.version
         return dict(values)

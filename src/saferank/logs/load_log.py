@@ -46,7 +46,7 @@ def load_log(
         return counted
     statistics = AggregatedLog.read(source)
     if rankings and statistics.rankings is None:
-        raise UsageError(f"{source} holds no rankings; aggregate the log again with --rankings.")
+        raise UsageError(f"{source} has no rankings; aggregate the log again with --rankings.")
     made = statistics.manifest
     given = made | {f"column {name}": theirs for name, theirs in made["columns"].items()}
     of_reward = made.get("reward") or {}

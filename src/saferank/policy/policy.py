@@ -126,7 +126,7 @@ class Policy:
     def at_temperature(self, temperature: float) -> Policy:
         """Return the policy whose scores are these, divided by a temperature: above 1, drawn rankings vary more."""
         if not 0.0 < temperature < math.inf:
-            raise UsageError(f"a temperature is a positive number; got {temperature}.")
+            raise UsageError(f"a temperature must be a positive number; got {temperature}.")
         from saferank.policy.scorers.trees import Trees
 
         scorer = deepcopy(self.scorer)

@@ -45,7 +45,7 @@ def rank_candidates(
     for data in candidates:
         served = serve(policy.scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
         if data.query_ids is None or data.document_ids is None:
-            raise DataError("has no ids of queries and documents; add them.", file=data.source)
+            raise DataError("has no query and document ids; add them.", file=data.source)
         query_ids = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
         columns = [query_ids, pa.array(data.document_ids, pa.string()), served.scores, served.rank, served.exposure]
         if served.log_probability is not None:

@@ -64,7 +64,7 @@ def serve(
     if serve_as == "deterministic":
         return Served(offsets, weights, scores, ranks_by_score(scores, offsets))
     if rng is None:
-        raise UsageError("rankings are drawn with a random generator; pass one as rng.")
+        raise UsageError("drawing rankings needs a random generator; pass one as rng.")
     rank = ranks_by_score(check_scores(scores) + rng.gumbel(size=len(scores)), offsets)
     chance = _log_probability(scores.astype(np.float64), offsets, _shown(rank, offsets, len(weights)))
     return Served(offsets, weights, scores, rank, chance)

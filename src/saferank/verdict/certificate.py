@@ -24,7 +24,7 @@ FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again", (_to_
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 """JSON has null for what is not finite."""
 CLEARLY_WORSE = 2.0
-"""Standard errors below 0 from which on an estimate is no noise."""
+"""An estimate at least this many standard errors below 0 is not noise."""
 MUCH_UNSUPPORTED = 0.1
 """Share of the new exposure, on documents that were not shown, that explains why nothing can be decided."""
 
@@ -241,23 +241,23 @@ def meaning(certificate: Certificate) -> str:
     needed = certificate.needed
     if needed is None and certificate.unsupported_exposure > MUCH_UNSUPPORTED:
         return (
-            f"Not decided. {certificate.unsupported_exposure:.0%} of what the new ranker shows is not shown in the "
-            "held-out part, and the log says nothing about it."
+            f"Not decided. {certificate.unsupported_exposure:.0%} of what the new ranker shows never appears in the "
+            "held-out part, so the log says nothing about it."
         )
     if needed is None and certificate.improvement < -CLEARLY_WORSE * certificate.standard_error:
         return (
-            f"Not decided, but the new ranker looks worse: {certificate.relative[0]:+.1%} {what}. Only what it shows "
-            "and this log hardly ever does could make up for that, and more of the same log would not tell."
+            f"Not decided, but the new ranker looks worse: {certificate.relative[0]:+.1%} {what}. Only documents that "
+            "this log hardly ever shows could make up for that, and more of the same log would not show them."
         )
     if needed is None:
         return f"Not decided. There is no sign of a difference in {what}: the estimate is within the noise."
     days = ""
     if needed.days is not None:
-        days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of such a log in all)"
+        days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of logging in all)"
     how_many = _range(two_digits(needed.fewest), two_digits(needed.most))
     return (
         f"Not decided. If the estimate is about right, {how_many} held-out interactions{days} "
-        f"would probably decide for {needed.verdict}; there are {certificate.interactions:,}."
+        f"would probably be enough for {needed.verdict}; there are {certificate.interactions:,} now."
     )
 
 
@@ -276,6 +276,6 @@ def _range(first: int, last: int) -> str:
 
 
 def two_digits(number: int) -> int:
-    """Return the number rounded up to two digits: a forecast is no more exact than that."""
+    """Return the number rounded up to two digits, because a forecast is no more precise than that."""
     unit: int = 10 ** max(len(str(number)) - 2, 0)
     return -(-number // unit) * unit

@@ -100,7 +100,7 @@ def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | N
     if ledger is None:
         return _with_fit_warnings(certificate_of(inputs, settings), inputs)
     if settings.spent != 1.0:
-        raise UsageError("a ledger decides what share of delta a look has; leave `spent` out.")
+        raise UsageError("the ledger decides which share of delta a look gets; leave `spent` out.")
     book, manifest = Ledger.read(ledger), inputs.log.manifest
     unasked = ("spent", "look", "explore", "details")
     asked = {name: value for name, value in asdict(settings).items() if name not in unasked}

@@ -74,7 +74,10 @@ def load_inputs(
         ranker = Policy.load(ranker)
     stated = trained_until is not None or trained_without_held_out
     if isinstance(ranker, Policy) and stated:
-        raise UsageError("a model knows what it was trained on; --trained-until and the like are for other rankers.")
+        raise UsageError(
+            "a model records what it was trained on; --trained-until and --trained-without-held-out are for other "
+            "rankers."
+        )
     if not isinstance(ranker, Policy) and (stated or not isinstance(ranker, NewRanker) or ranker.made_elsewhere):
         check_stated(until=trained_until is not None, without_held_out=trained_without_held_out)
     until = None if trained_until is None else parse_until(trained_until)
@@ -82,7 +85,7 @@ def load_inputs(
     scores: NDArray[np.float32] | str | None = logging_scores
     if isinstance(ranker, Policy):
         if features is None:
-            raise UsageError("a model ranks by features; give those of the queries in the log.")
+            raise UsageError("a model ranks by features; give the features of the queries in the log.")
         tell("Reading the features")
         policy = ranker
         made_by = live_policy(live, logging_scores)
@@ -103,7 +106,9 @@ def load_inputs(
         named = log_options.get("columns")
         new = read_ranker(ranker, serve_as, named) if read else ranker_of_table(ranker, serve_as, named)
     if isinstance(scores, str):
-        raise UsageError("logging scores are named as a column of a model's features; here, give their values.")
+        raise UsageError(
+            "logging scores can be named as a column only of a model's features; here, give the scores themselves."
+        )
     tell("Reading the log")
     counted = isinstance(log, AggregatedLog) or is_aggregated(log)
     if until is not None and not counted:
@@ -128,7 +133,7 @@ def load_inputs(
 def live_policy(live: str | Path | Policy | None, logging_scores: object = None) -> Policy | None:
     """Return the policy that drew the rankings of the log, if it is given; its scores are the logging scores then."""
     if live is not None and logging_scores is not None:
-        raise UsageError("the scores of the live model are the logging scores; give one of both.")
+        raise UsageError("the scores of the live model are the logging scores; give one of the two.")
     return live if live is None or isinstance(live, Policy) else Policy.load(live)
 
 
