@@ -298,11 +298,11 @@ def test_warnings_about_the_examination_go_to_stderr(here: Path, call: Call) -> 
 
 def test_no_chance_of_a_verdict_is_foreseen_for_a_log_that_certify_refuses(here: Path, call: Call) -> None:
     trees = "--logging-scores", "production", "--method", "auto", "--scorer", "gbdt"
-    assert "Chance that certify" in call("--examination", "1,0.5,0.25", *trees).out
+    assert "chance that certify" in call("--examination", "1,0.5,0.25", *trees).out
     contradicted = call("--examination", "1,1,1", *trees)
     assert contradicted.err.startswith("Warning: ")
-    assert "Foreseen" in contradicted.out
-    assert "Chance that certify" not in contradicted.out
+    assert "Predicted" in contradicted.out
+    assert "chance that certify" not in contradicted.out
     assert (here / "model").is_dir()
 
 

@@ -44,7 +44,7 @@ def aggregate(
     Learning and certifying only need to know how often each document of a query
     was shown and clicked at each rank, and which documents were clicked
     together. The size of these counts depends on what was shown, not on the
-    number of rows. [bold]doctor[/bold], [bold]fit[/bold] and [bold]certify[/bold] accept the folder in place of the log.
+    number of rows. [bold]doctor[/bold], [bold]fit[/bold] and [bold]certify[/bold] accept this folder instead of a log.
 
     The log has one row per shown document: impression_id, query_id, document_id,
     position (from 1), click (0 or 1), and optionally timestamp. Or one row per

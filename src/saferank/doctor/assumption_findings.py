@@ -244,7 +244,7 @@ def user_findings(health: Health) -> Iterator[Finding]:
     elif found.repeated < FEW_REPEATS:
         why = "users seldom repeat a query"
         if health.suspicious.units is None:
-            why = "--unit was not given" if column is None else f"--unit {column} was not given"
+            why = "this needs --unit" if column is None else f"this needs --unit {column}"
         text = (
             f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. If they do, no "
             "verdict holds."

@@ -172,7 +172,7 @@ def unmatched_ids_error(log: AggregatedLog, data: RankingData) -> DataError | No
             continue
         kind = log.manifest.get("id_types", {}).get(column, "text").strip("!")
         both = f"the log has {kind}, such as {theirs[0]}, and {data.source} has {types[column]}, such as {ours[0]}"
-        remedy = "write the ids in the same form in both"
+        remedy = "convert the ids to the same form in both"
         name = log.manifest.get("columns", {}).get(column, column)
         return DataError(f"no id of the log occurs in the features: {both}; {remedy}.", file=log.source, column=name)
     return None
