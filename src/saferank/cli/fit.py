@@ -35,7 +35,7 @@ ESTIMATES = ("exposure-ips", "exposure-crm", "doubly-robust", "safe-doubly-robus
 UNLIKELY = 0.3
 """Chance of a proof below which a look at the held-out part is not worth its share of delta."""
 CLEARLY = 0.02
-"""Share of the current ranker's clicks by which another method must be ahead to be worth a word."""
+"""Share of the current ranker's clicks by which another method must be ahead to be mentioned."""
 METHODS_HELP = "; ".join(f"[cyan]{name}[/cyan]: {METHODS[name].description}" for name in FROM_COUNTS) + "."
 
 
@@ -295,7 +295,7 @@ def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:
 
 
 def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, unit: str | None, *, refused: bool) -> str:
-    """Return what was learned, and what a verdict on it is foreseen to find."""
+    """Return what was learned, and the predicted verdict on it."""
     if foreseen is None:
         if method in ("auto", "correction"):
             return "the clicks do not support any change yet, so this is a model of the current ranker."

@@ -132,7 +132,7 @@ for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certi
 
 
 def run() -> None:
-    """Run the command line. A user's mistake ends in a message that says so, never in a stack trace.
+    """Run the command line. A user's mistake ends in a message, never in a stack trace.
 
     The exit code is that of the command even if the reader of its output has gone, as in `saferank certify ... | head`.
     """

@@ -1,4 +1,4 @@
-"""`saferank plan`: how much randomness costs how many clicks, and how soon such a log decides."""
+"""`saferank plan`: what randomness costs in clicks, and how soon such a log decides."""
 
 from __future__ import annotations
 

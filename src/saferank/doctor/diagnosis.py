@@ -36,14 +36,14 @@ def diagnose(
     replicates: int = 200,
     em: bool = True,
 ) -> Health:
-    """Return how fit a log is to learn from and to decide by: all its parts together, and what that means.
+    """Return the health of a log, for learning and for verdicts, over all its parts: numbers and findings.
 
     Args:
         aggregated: The log.
-        data: The features, for what was never shown; without them that is unknown.
-        examination: One number per rank, if it is known; it is estimated in any case, and compared with the given one.
+        data: The features, to find candidates that were never shown.
+        examination: One number per rank, if it is known. It is estimated in any case, and compared with the given one.
         seed: For the bootstrap, and for the halves of the log in the test of trust bias.
-        replicates: Of the bootstrap.
+        replicates: Number of bootstrap replicates.
         em: Whether to estimate examination by EM too, for comparison.
     """
     given = None if examination is None else check_probabilities("examination", examination)

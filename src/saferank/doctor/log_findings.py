@@ -1,4 +1,4 @@
-"""What a log's numbers mean, in plain words: what it can and cannot support, and what to log differently.
+"""What the numbers of a log mean, in plain words: what it can and cannot support, and what to log differently.
 
 All findings, in the order in which they are shown; those about what a verdict assumes are in `assumption_findings`.
 """
@@ -19,8 +19,8 @@ FEW_CHANGES, SOME_CHANGES = 0.01, 0.1
 """Chance that rank 1 changes between two interactions of a query. Below 1 in 100, documents shown elsewhere than usual
 are the exception even in a query with a hundred interactions; from 1 in 10 on, ten interactions show one."""
 FEW_UNSEEN = 0.1
-"""Share of candidates never shown that costs little. A larger one limits what can be learned, but is no defect: most
-logs show a few of many candidates."""
+"""Share of candidates never shown that costs little. A larger share limits what can be learned, but is not a defect:
+most logs show few of many candidates."""
 FEW_MISSING, MANY_MISSING = 0.01, 0.2
 """Share of what was shown without features, which training leaves out: 1% is the noise of any join; losing a fifth
 changes what a list is."""

@@ -20,8 +20,8 @@ def read_arrays(
     """Return what a policy with this schema reads; without `offsets`, all rows are of one query.
 
     An array has one column per entry of `schema.numbers`, from which indicators are made, or of `schema.columns`.
-    Columns by name (a mapping, or what else has `keys`, as a pandas DataFrame) may be more than that. A missing number
-    is NaN or None.
+    Columns by name (a mapping, or anything with `keys`, such as a pandas DataFrame) may include others. A missing
+    number is NaN or None.
     """
     if hasattr(features, "keys"):
         names: tuple[str, ...] | None = (*schema.numbers, *one_hot_names(schema.categories))

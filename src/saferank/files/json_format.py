@@ -43,7 +43,7 @@ class FileFormat:
         return {"format": self.name, "version": self.version} | values
 
     def is_of(self, file: Path) -> bool:
-        """Whether the file is of this format, of whatever version."""
+        """Whether the file has this format, in any version."""
         try:
             values = json.loads(file.read_bytes())
         except (OSError, ValueError):
@@ -51,7 +51,7 @@ class FileFormat:
         return isinstance(values, dict) and values.get("format") == self.name
 
     def read(self, file: Path) -> dict[str, Any]:
-        """Return all that the file holds, upgraded if it is of an earlier version; a `DataError` if it is not ours."""
+        """Return the content of the file, upgraded from earlier versions; raise a `DataError` if it is not ours."""
         try:
             values = json.loads(file.read_bytes())
         except FileNotFoundError as error:

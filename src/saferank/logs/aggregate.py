@@ -56,9 +56,9 @@ def aggregate(
 ) -> AggregatedLog:
     """Count how often each document was shown and clicked at each position, and which were clicked together.
 
-    `cutoff`: how many ranks to count, by default as many as the log shows but at most 10. `on_bad_rows`: `error`
-    raises one `DataError` that lists all that is wrong, `drop` leaves it out and says so in the manifest.
-    `progress` is called with what is being done.
+    `cutoff`: how many ranks to count, by default as many as the log shows, but at most 10. `on_bad_rows`: `error`
+    raises one `DataError` that lists all bad rows, `drop` leaves them out and records this in the manifest.
+    `progress` is called with each step.
     """
     if cutoff is not None and cutoff < 1:
         raise UsageError(f"cutoff {cutoff}: must be 1 or more.")
@@ -216,7 +216,7 @@ def _sizes(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
 
 
 def _notes(log: ClickLog, extent: _Extent, cutoff: int, alone: int, moments: list[list[Any]]) -> list[str]:
-    """Return what a reader of the counts should know of how they came to be; `alone` are impressions without a unit."""
+    """Return notes on how the counts were made; `alone` is the number of impressions without a unit."""
     notes = []
     if extent.repeated_clicks:
         rows = how_many(extent.repeated_clicks, "row")

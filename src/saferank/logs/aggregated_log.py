@@ -63,7 +63,7 @@ class _ManifestFields:
 
 @dataclass(frozen=True, eq=False)
 class AggregatedLog:
-    """What every later step needs of a log. Its size is that of the pairs that were shown, not of the log.
+    """All that later steps need of a log. Its size depends on the pairs that were shown, not on the log's rows.
 
     `shown_counts`: how often each (query, document, position) was shown and clicked. `patterns`: how often each set
     of documents was clicked together. `rankings` (None unless asked for): how often each whole ranking was shown.
@@ -74,7 +74,7 @@ class AggregatedLog:
     shown_counts: pa.Table
     patterns: pa.Table
     manifest: dict[str, Any]
-    """Where it came from, and how it was cut and split."""
+    """Where the log came from, and how it was cut and split."""
     rankings: pa.Table | None = None
     sample: pa.Table | None = None
 
@@ -141,7 +141,7 @@ class AggregatedLog:
         return missing.group_by(["query_id", "document_id"]).aggregate([("shown", "sum"), ("clicked", "sum")])
 
     def write(self, folder: str | Path) -> None:
-        """Write the folder, atomically; one that an earlier call wrote is replaced."""
+        """Write the folder atomically, replacing one that an earlier call wrote."""
         folder = Path(folder)
         if folder.exists() and not is_aggregated(folder):
             raise UsageError(f"{folder} already exists and is not an aggregated log; name another folder.")

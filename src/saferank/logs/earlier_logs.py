@@ -1,4 +1,4 @@
-"""Logs of the rankers before: what they may be used for beside the log of the current one."""
+"""Logs of earlier rankers: what they may be used for beside the log of the current one."""
 
 from collections.abc import Sequence
 from typing import Any

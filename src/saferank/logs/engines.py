@@ -1,4 +1,4 @@
-"""Logs in an engine that a team runs already: a table of PostgreSQL, Spark, BigQuery or Snowflake, by its URL.
+"""Logs in an existing engine: a table of PostgreSQL, Spark, BigQuery or Snowflake, given by its URL.
 
     postgres://user@host:5432/database/table, or .../database/schema/table
     spark://host:7077/table, or .../database/table; without a host, the master is that of Spark's own settings
@@ -71,7 +71,7 @@ def open_tables(text: str) -> tuple[str, dict[str, ir.Table]]:
 
 
 def first_line(error: Exception) -> str:
-    """Return what an engine says of an error, without the query and the stack."""
+    """Return the first line of an engine's error, without the query and the stack."""
     return (str(error).strip() or type(error).__name__).split("\n")[0]
 
 

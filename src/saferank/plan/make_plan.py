@@ -49,11 +49,11 @@ def make_plan(
 ) -> Plan:
     """Return the plan.
 
-    All parts of the log are used: a plan decides nothing that a certificate will have to answer for.
+    All parts of the log are used, because a plan does not affect any certificate.
 
     Args:
         data: The candidates.
-        scores: The current ranker's, one per candidate; without them, minus the mean rank in the log.
+        scores: The current ranker's scores, one per candidate; by default, minus the mean rank in the log.
         examination: One number per rank; without it, estimated from the log.
         delta: As for `certify`.
         most_cost: Share of the clicks that may be lost while logging.

@@ -14,7 +14,7 @@ AS_GOOD = 1.25
 """A log that needs up to this many times the interactions counts as good as the recommended one: the numbers are not
 more precise."""
 MOST_DAYS = 3650.0
-"""Ten years: what takes longer is as good as never."""
+"""Ten years: anything longer counts as never."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Need:
 
     @property
     def feasible(self) -> bool:
-        """Whether so much can be logged: a finite number of interactions, in ten years at most."""
+        """Whether this much can be logged: a finite number of interactions, in at most ten years."""
         return math.isfinite(self.interactions) and (self.days_held_out is None or self.days_held_out <= MOST_DAYS)
 
     @property
@@ -57,7 +57,7 @@ class Way:
     moved: float
     """Share of the exposure that goes to other documents than in the ranking by score."""
     cost: float
-    """Clicks per interaction lost against the log as it is; negative for a gain. The best estimate."""
+    """Clicks per interaction lost compared with the current log, best estimate; negative for a gain."""
     cost_at_most: float
     """Its upper confidence limit."""
     relative_cost: float

@@ -75,12 +75,12 @@ def read_policy(folder: Path) -> Policy:
 
 
 def is_model(folder: Path) -> bool:
-    """Whether this is a folder that `write_policy` wrote, of whatever version."""
+    """Whether this is a folder that `write_policy` wrote, in any version."""
     return FORMAT.is_of(folder / MANIFEST)
 
 
 def check_model_folder(folder: Path) -> None:
-    """Raise if a model must not be written there: something else is there already, or the parent is not a folder."""
+    """Raise if a model must not be written there: something else is there, or the parent is not a folder."""
     if folder.exists() and not is_model(folder):
         raise UsageError(f"{folder} already exists and is not a model; name another folder.")
     check_parents(folder, "folder")

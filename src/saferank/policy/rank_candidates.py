@@ -36,8 +36,8 @@ def rank_candidates(
     """Yield a table for each block of queries, its rows in the order of the candidates; see `serve` for the columns.
 
     `log_probability`, of the ranks that are shown, is a column if rankings are drawn; it is the same in all rows of a
-    query. The same `seed` draws the same rankings, whatever the blocks; without one they are drawn afresh. `cutoff`:
-    show fewer ranks than the policy was learned for.
+    query. The same `seed` draws the same rankings, whatever the blocks; without a seed, they differ each time.
+    `cutoff`: show fewer ranks than the policy was learned for.
     """
     examination = shown_examination(policy.examination, cutoff)
     schema = output_schema(serve_as)
@@ -69,6 +69,6 @@ def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> in
 
 
 def check_output(out: Path) -> None:
-    """Raise unless the name of the file says in which format to write it."""
+    """Raise unless the file name ends in a known format."""
     if out.suffix not in WRITERS:
         raise UsageError(f"{out}: must end in {' or '.join(WRITERS)}, which decides the format.")

@@ -1,4 +1,4 @@
-"""What a policy shows: ranks, and the exposure of each document, by the way it is served."""
+"""What a policy shows: ranks, and the exposure of each document, depending on how it is served."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Served:
 
     @cached_property
     def exposure(self) -> NDArray[np.float64]:
-        """Expected examination of the document, served like this: the propensity that the next log needs.
+        """Expected examination of the document when served in this way: the propensity that the next log needs.
 
-        Of drawn rankings it is the exact expectation, whichever was drawn, and needs Numba.
+        For drawn rankings, it is the exact expectation over all of them, and needs Numba.
         """
         if self.log_probability is None:
             return examination_of_ranks(self.rank, self.examination)
@@ -52,11 +52,10 @@ def serve(
 ) -> Served:
     """Return the rank of each document within its query, and the exposure that this way of serving gives it.
 
-    `deterministic`: by score, ties in the order in which the documents stand. A document's exposure is the
-    examination of its rank, and 0 beyond the last one that is shown: such a log says nothing about what it never
-    shows. `sampled`: one ranking per query, drawn from the Plackett-Luce policy with `rng`: the order of s_d + Gumbel
-    noise. Documents draw one after the other: the same generator gives the same rankings, served at once or query by
-    query.
+    `deterministic`: by score, with ties in the given order of the documents. A document's exposure is the examination
+    of its rank, and 0 below the last rank shown: such a log says nothing about documents it never shows. `sampled`: one
+    ranking per query, drawn from the Plackett-Luce policy with `rng`: the order of s_d + Gumbel noise. Noise is drawn
+    document by document, so the same generator gives the same rankings for all queries at once and query by query.
     """
     scores, offsets = np.asarray(scores, np.float32), np.asarray(offsets, np.int64)
     weights = np.asarray(examination, np.float64)
@@ -82,7 +81,7 @@ def served_placement(
 
 
 def check_serve_as(serve_as: str) -> None:
-    """Raise unless it is a way to serve."""
+    """Raise for an unknown way to serve."""
     if serve_as not in get_args(ServeAs):
         raise UsageError(f"serve_as='{serve_as}' is unknown; choose {' or '.join(get_args(ServeAs))}.")
 

@@ -28,7 +28,7 @@ LEAST_EXPECTED = 1.0
 
 
 class Refused(DataError):
-    """No certificate: a guarantee cannot be given for this policy from this log. `code` says which check it was."""
+    """No certificate: this log allows no guarantee for this policy. `code` says which check failed."""
 
     def __init__(self, message: str, *, code: str, **place: Any) -> None:
         self.code = code
@@ -38,9 +38,9 @@ class Refused(DataError):
 def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     """Raise if the part `certify` of this log may have been used in training, by the two manifests.
 
-    It was not if the log was split as it was for training: the split goes by the impression's id or its time, so that
-    an impression keeps its part however the log grows. Split otherwise, it must be another log altogether. With units,
-    it must have been split by unit (or time): else users are in both.
+    It was not used if the log is split as for training: the split depends on the impression's id or time, so an
+    impression keeps its part when the log grows. If it is split differently, it must be another log altogether. With
+    units, it must be split by unit (or time); otherwise users are in both.
     """
     if "certify" in model.get("used_parts", []):
         message = "the model was also trained on the part 'certify', so nothing is held out; fit it again without it."
@@ -81,7 +81,7 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
 
 
 def check_dated(log: AggregatedLog, *, known: bool, trust: bool) -> None:
-    """Raise if a log without timestamps is to be believed, unless the scores behind its rankings are known.
+    """Raise for a log without timestamps, unless it is trusted or the scores behind its rankings are known.
 
     A ranker that is retrained while demand drifts makes a log in which a worse ranker looks better, and without times
     such a log looks like any other.
@@ -97,7 +97,7 @@ def check_dated(log: AggregatedLog, *, known: bool, trust: bool) -> None:
 
 
 def check_stated(*, until: bool, without_held_out: bool) -> None:
-    """Raise unless it is said, in exactly one way, why scores made elsewhere are independent of the held-out part."""
+    """Raise unless exactly one statement says why scores made elsewhere are independent of the held-out part."""
     if until and without_held_out:
         raise UsageError("--trained-until and --trained-without-held-out exclude each other; give one of them.")
     if not (until or without_held_out):
@@ -163,7 +163,7 @@ def check_ranked(unranked: float, *, source: object) -> None:
 def check_known_ranker(
     part: StratumCounts, logging_placement: NDArray[np.float64], periods: list[tuple[str, str]], source: object
 ) -> None:
-    """Raise if any rank was filled otherwise than by the policy whose scores are given, over all or in one period.
+    """Raise if the log does not show what the policy with the given scores would show, overall or in one period.
 
     The usual chi-square over documents and ranks with enough expected counts; beyond OTHER_RANKER standard deviations
     the log is refused, and the period in which it is worst is named.

@@ -48,26 +48,26 @@ class CertifySettings:
     """What to ask of a certificate; the defaults of `certify` and of `saferank certify`."""
 
     delta: float = 0.05
-    """Chance of a wrong DEPLOY that is accepted."""
+    """Accepted probability of a wrong DEPLOY."""
     tolerance: float = 0.0
-    """Loss in clicks per interaction that is accepted."""
+    """Accepted loss, in clicks per interaction."""
     bound: str = "one-look"
     """Name of the confidence bound: see `engine.bounds.registry`."""
     clip: float = 0.0
-    """Logging exposure is raised to this at least: lowers the estimate, and its variance."""
+    """Smallest logging exposure; lower values are raised to it, which lowers the estimate and its variance."""
     most_weight: float | None = None
-    """Limit of a click's weight; chosen on the validation part if None."""
+    """Largest weight of a click; chosen on the validation part if None."""
     trust_examination: bool = False
-    """Whether a given curve is believed where the log cannot check it."""
+    """Whether to trust a given curve that the log cannot check."""
     trust_stability: bool = False
-    """Whether ranker and demand are believed not to have changed where the log has no timestamps to check it by."""
+    """Whether to trust that ranker and demand did not change, if the log has no timestamps."""
     random_per_unit: bool = False
-    """Whether rankings that depend on the user were drawn at random, and not by the user's taste."""
+    """Whether rankings that differ between users were drawn at random, and not personalised."""
     spent: float = 1.0
     """Share of delta for this look: see `Ledger`."""
     look: int = 1
     explore: bool = False
-    """Whether to try which flatter policies are proven too, if rankings are drawn and the verdict is DEPLOY."""
+    """Whether to try flatter policies too, if rankings are drawn and the verdict is DEPLOY."""
     details: bool = True
     """Whether to add what the verdict does not need: other bounds, curves and deltas, and segments."""
 

@@ -37,7 +37,7 @@ class VerdictInputs:
     ranker: NewRanker
     log: AggregatedLog
     examination: NDArray[np.float64] | None = None
-    """A curve that was given, when the model was fitted or now."""
+    """The given curve: now, or when the model was fitted."""
     logging_scores: NDArray[np.float32] | None = None
     """Of the Plackett-Luce policy that made the log, one per row of `ranker.data`, if they are known."""
     policy: Policy | None = None
@@ -67,7 +67,8 @@ def load_inputs(
 ) -> VerdictInputs:
     """Return what a verdict needs: for a model, the log is cut and split as for training, and checked to be held out.
 
-    See `certify` for the arguments. `part` is that of a data set of features, and `progress` is told each step.
+    See `certify` for the arguments. `part` names the part of a data set of features; `progress` is called with each
+    step.
     """
     tell = progress or (lambda _: None)
     if isinstance(ranker, (str, Path)) and is_model(Path(ranker)):
