@@ -206,7 +206,7 @@ def test_method_and_estimated_examination(here: Path, call: Call) -> None:
     assert ran.exit_code == 0
     assert list(cells(ran.out)) == ["current ranker", "naive"]
     curve = ", ".join(f"{value:.3g}" for value in Policy.load(here / "model").examination)
-    assert f"Examination, estimated from the log: {curve}." in ran.out
+    assert f"Examination curve, estimated from the log: {curve}." in ran.out
     assert curve.startswith("1, 0.")
 
 

@@ -74,7 +74,7 @@ def show_certificate(certificate: Certificate, console: Console, out: Path, ledg
     for warning in certificate.warnings:
         console.print(Text.assemble(("Warning: ", "yellow"), f"{warning[0].upper()}{warning[1:]}"))
     for doubt in certificate.doubts:
-        console.print(Text.assemble(("Doubt: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
+        console.print(Text.assemble(("Caution: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
     tell(f"Certificate with all details: {out}. Record of looks: {ledger}.", console)
 
 
