@@ -101,7 +101,7 @@ def test_columns_of_text_are_named(here: Path, call: Call) -> None:
     features = pq.read_table(here / "features.parquet")
     titles = pa.array([f"title {row}" for row in range(len(features))])
     pq.write_table(features.append_column("title", titles), here / "features.parquet")
-    assert "no features: title." in words(call(*KNOWN).out)
+    assert "not features: title." in words(call(*KNOWN).out)
 
 
 def rank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> pa.Table:
