@@ -30,7 +30,7 @@ def test_by_hand(saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         "label 0": ["62.5%", "100.0%", "0.0%"],
         "label 1": ["25.0%", "0.0%", "100.0%"],
         "label 2": ["12.5%", "0.0%", "0.0%"],
-        "queries without relevant document": ["1 (33.3%)", "1 (100.0%)", "0 (0.0%)"],
+        "queries without a relevant document": ["1 (33.3%)", "1 (100.0%)", "0 (0.0%)"],
     }
     assert {name: row for name, row in cells(ran.out).items() if name in expected} == expected
 

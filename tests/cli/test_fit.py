@@ -101,7 +101,7 @@ def test_columns_of_text_are_named(here: Path, call: Call) -> None:
     features = pq.read_table(here / "features.parquet")
     titles = pa.array([f"title {row}" for row in range(len(features))])
     pq.write_table(features.append_column("title", titles), here / "features.parquet")
-    assert "no features: title." in words(call(*KNOWN).out)
+    assert "not features: title." in words(call(*KNOWN).out)
 
 
 def rank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> pa.Table:
@@ -206,7 +206,7 @@ def test_method_and_estimated_examination(here: Path, call: Call) -> None:
     assert ran.exit_code == 0
     assert list(cells(ran.out)) == ["current ranker", "naive"]
     curve = ", ".join(f"{value:.3g}" for value in Policy.load(here / "model").examination)
-    assert f"Examination, estimated from the log: {curve}." in ran.out
+    assert f"Examination curve, estimated from the log: {curve}." in ran.out
     assert curve.startswith("1, 0.")
 
 
@@ -298,11 +298,11 @@ def test_warnings_about_the_examination_go_to_stderr(here: Path, call: Call) -> 
 
 def test_no_chance_of_a_verdict_is_foreseen_for_a_log_that_certify_refuses(here: Path, call: Call) -> None:
     trees = "--logging-scores", "production", "--method", "auto", "--scorer", "gbdt"
-    assert "Chance that certify" in call("--examination", "1,0.5,0.25", *trees).out
+    assert "chance that certify" in call("--examination", "1,0.5,0.25", *trees).out
     contradicted = call("--examination", "1,1,1", *trees)
     assert contradicted.err.startswith("Warning: ")
-    assert "Foreseen" in contradicted.out
-    assert "Chance that certify" not in contradicted.out
+    assert "Predicted" in contradicted.out
+    assert "chance that certify" not in contradicted.out
     assert (here / "model").is_dir()
 
 

@@ -50,14 +50,14 @@ def test_two_rounds(tmp_path: Path, saferank: Callable[..., Ran]) -> None:
             tmp_path / "model-2",
         )  # fmt: skip
         assert fitted.exit_code == 0, fitted.err
-        assert "10,000 interactions of 1 earlier log" in fitted.out
-        assert ("is replaced" in words(fitted.out)) == (month == 2)
+        assert "10,000 interactions from 1 earlier log" in fitted.out
+        assert ("was replaced" in words(fitted.out)) == (month == 2)
         found = saferank(
             "certify", tmp_path / "model-2", tmp_path / "live-1", *with_features, *history, *looks, "--out",
             tmp_path / "2.json",
         )  # fmt: skip
         assert found.exit_code in (0, 3, 4), found.out + found.err
-        assert "10,000 interactions of 1 earlier log" in found.out
+        assert "10,000 interactions from 1 earlier log" in found.out
         certificate = json.loads((tmp_path / "2.json").read_text())
         assert certificate["inputs"]["log"]["parts"]["train"]["interactions"] > 0.35 * 3_000 * month
         assert certificate["look"] == month

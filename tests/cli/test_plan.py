@@ -78,7 +78,7 @@ def test_wrong_calls(log: Path, features: Path, tmp_path: Path) -> None:
     for option in ("--out", "--json"):
         with pytest.raises(UsageError, match=f"{option} .* is a folder"):
             call(log, option, tmp_path)
-        with pytest.raises(UsageError, match=r"log\.parquet is what is read"):
+        with pytest.raises(UsageError, match=r"log\.parquet is also read by this command"):
             call(log, option, log)
     for column in ("rank", "price"):
         with pytest.raises(DataError) as error:

@@ -53,7 +53,7 @@ def test_what_can_be_proven(healthy: Health) -> None:
     assert effective.provable_gain is not None
     worth = about(healthy, "effective-clicks")
     assert f"{effective.clicks:,} clicks are worth {effective.by_clicks:,.0f} (" in worth.text
-    assert f"from about {effective.provable_gain:.1%} up" in worth.text
+    assert f"about {effective.provable_gain:.1%} or more" in worth.text
     assert worth.level == ("bad" if effective.provable_gain > 0.1 else "caution")
     assert f"{(effective.provable_gain / 0.05) ** 2:.1f} times as much" in worth.remedy
 

@@ -136,7 +136,7 @@ def test_text_in_a_csv_column_that_must_hold_numbers(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         list(read_candidates(tmp_path / "c.csv", numbers=["price"]))
     assert str(error.value) == (
-        f"{tmp_path / 'c.csv'}, row 2, column 'price': got 'cheap', but must hold numbers; correct it, or leave the "
+        f"{tmp_path / 'c.csv'}, row 2, column 'price': got 'cheap', but must be a number; correct it, or leave the "
         "row out."
     )
 

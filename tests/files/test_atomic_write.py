@@ -26,7 +26,9 @@ def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
     two.symlink_to(one)
     check_not_read(one, [tmp_path / "three"])
     for path in (one, two):
-        with pytest.raises(UsageError, match=re.escape(f"--out {path} is what is read; name another file.")):
+        with pytest.raises(
+            UsageError, match=re.escape(f"--out {path} is also read by this command; name another file.")
+        ):
             check_not_read(path, [tmp_path / "three", one])
 
 
@@ -64,7 +66,7 @@ def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
 def test_a_folder_that_takes_no_files() -> None:
     """Not one without permissions, which root may write to all the same."""
     for path in (Path("/proc/self/a"), Path("/proc/self/new/b")):
-        with pytest.raises(UsageError, match=re.escape(f"{path}: cannot be written, because /proc/self takes no new")):
+        with pytest.raises(UsageError, match=re.escape(f"{path}: cannot be written, because no file can be created")):
             check_parents(path)
 
 

@@ -57,14 +57,14 @@ def test_a_wrong_field_is_named(tmp_path: Path, values: dict[str, object], field
 @pytest.mark.parametrize(
     ("text", "message", "is_of"),
     [
-        (None, "there is no such file, and `saferank make` writes one; check the path.", False),
+        (None, "there is no such file; check the path. `saferank make` writes one.", False),
         (b"{", "is not JSON (", False),
         (b"\xff\xfe\x00", "is not JSON (", False),
         (b"[1]", "was not written by `saferank make`; check the path.", False),
         (b'{"format": "saferank-other", "version": 3}', "was not written by `saferank make`; check the path.", False),
-        (b'{"format": "saferank-thing"}', "has version None, which there never was; make it again.", True),
-        (b'{"format": "saferank-thing", "version": 0}', "has version 0, which there never was; make it again.", True),
-        (b'{"format": "saferank-thing", "version": 1}', "has version 1, but not what that has (", True),
+        (b'{"format": "saferank-thing"}', "has version None, which does not exist; make it again.", True),
+        (b'{"format": "saferank-thing", "version": 0}', "has version 0, which does not exist; make it again.", True),
+        (b'{"format": "saferank-thing", "version": 1}', "has version 1, but not the fields of that version (", True),
     ],
 )
 def test_others_are_not(tmp_path: Path, text: bytes | None, message: str, is_of: bool) -> None:

@@ -123,7 +123,7 @@ def test_counts_are_those_of_a_loop(
     assert flat(log.rankings, "interactions") == {key: (count,) for key, count in truth["rankings"].items()}
     below = sum(row["position"] > (cutoff or 8) for row in rows)
     clicks = sum(row["position"] > 3 and row["click"] > 0 for row in rows)
-    note = f"{below} of {len(rows):,} rows, with {clicks} clicks, stood below rank 3 and were left out."
+    note = f"{below} of {len(rows):,} rows, with {clicks} clicks, are below rank 3 and were left out."
     assert log.manifest["notes"] == ([note] if below else [])
     assert log.manifest["periods"][0] == [min(r["timestamp"] for r in rows), 86_399]
     assert [first for first, _ in log.manifest["periods"][1:]] == [86_400, 172_800, 259_200, 345_600]

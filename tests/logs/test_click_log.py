@@ -137,8 +137,8 @@ def test_a_missing_column(folder: Path) -> None:
     with pytest.raises(DataError) as error:
         open_log(path)
     assert str(error.value) == (
-        f"{path}, column 'position': there is no such column; there are impression_id, query_id, document_id, rank, "
-        "click, device. If one of them holds it, name it with --column position=THEIRS."
+        f"{path}, column 'position': there is no such column; the log has impression_id, query_id, document_id, rank, "
+        "click, device. If it has another name there, use --column position=THEIRS."
     )
     for source, options, column in (
         (path, {"columns": {"position": "place"}}, "place"),
@@ -283,9 +283,9 @@ def test_kinds_of_timestamps(tmp_path: Path) -> None:
         ("nowhere.parquet", DataError, "no such file or folder"),
         ("*.none", DataError, "no file matches"),
         ("one.*", DataError, "several kinds"),
-        ("empty", DataError, "no file in it"),
-        ("notes.txt", DataError, "neither a session log nor a file .parquet, .csv, .json"),
-        ("stats", UsageError, "a folder of statistics"),
+        ("empty", DataError, "contains no file"),
+        ("notes.txt", DataError, "not a session log, and its name does not end in one of .parquet, .csv, .json"),
+        ("stats", UsageError, "an aggregated log"),
         ("duckdb://none.db/clicks", DataError, "no such database"),
         ("duckdb://log.db/none", DataError, "there are clicks, seen"),
         ("duckdb://log.db", DataError, "name a table"),

@@ -109,11 +109,11 @@ def test_the_message_gives_counts_and_the_first_rows(tmp_path: Path) -> None:
         f"{path}: has rows that cannot be used:"
         "\n  1 row without an impression_id, such as"
         "\n    impression_id null, query_id q, document_id a, position 1, click 0"
-        "\n  2 rows with a document that their impression shows twice (in 1 impression), such as"
+        "\n  2 rows with a document that occurs twice in their impression (in 1 impression), such as"
         "\n    impression_id i2, query_id q, document_id b, position 1, click 1"
         "\n    impression_id i2, query_id q, document_id b, position 3, click 0"
-        "\nCorrect them, or leave them out with --on-bad-rows drop (single rows for clicks on what was not shown and "
-        "rows without impression_id, else the whole impression)."
+        "\nCorrect them, or leave them out with --on-bad-rows drop (this drops whole impressions, but single rows if "
+        "they lack an impression_id or click what was not shown)."
     )
 
 
@@ -130,7 +130,7 @@ def test_numbers_with_decimals(tmp_path: Path) -> None:
 def test_counts_of_clicks_are_taken_as_one(tmp_path: Path) -> None:
     path = write(tmp_path / "log.parquet", [*GOOD, ("i3", "p", "d", 2, 7)])
     log = load_log(path)
-    assert log.manifest["notes"] == ["1 row counted more than one click; each was taken as one click."]
+    assert log.manifest["notes"] == ["1 row counted more than one click; each counts as one click."]
     assert sum(log.shown_counts["clicked"].to_pylist()) == 3
 
 
@@ -192,7 +192,7 @@ def test_documents_without_features(tmp_path: Path) -> None:
     data = replace(data, features=data.features[1:], offsets=np.array([0, 1]), document_ids=np.array(["b"]))
     error = missing_features_error(log, data)
     assert str(error) == (
-        f"{tmp_path / 'log.parquet'}: shows 2 pairs of query and document (3 times) without features in F, such as"
+        f"{tmp_path / 'log.parquet'}: shows 2 query-document pairs (3 times) that F lacks, such as"
         "\n    query_id p, document_id c, shown 1"
         "\n    query_id q, document_id a, shown 2"
         "\nAdd their features, or leave them out with --on-bad-rows drop."

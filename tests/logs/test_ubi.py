@@ -113,7 +113,7 @@ def test_units_are_columns_of_the_searches(tmp_path: Path) -> None:
 
 def test_no_click_at_all_is_a_wrong_name(tmp_path: Path) -> None:
     folder = write(tmp_path / "ubi", [event("s1", "view", "a"), event("s1", "purchase", "a")])
-    with pytest.raises(DataError, match="there are purchase, view") as error:
+    with pytest.raises(DataError, match="the actions are purchase, view") as error:
         open_log(folder)
     assert (error.value.file, error.value.column) == (f"{folder}, ubi_events", "action_name")
 

@@ -63,7 +63,7 @@ def test_sections_without_data_are_left_out(changes: dict[str, Any], gone: set[s
 @pytest.mark.parametrize(
     ("verdict", "level", "then"),
     [
-        (Verdict.DEPLOY, "good", "as rankings drawn from the policy"),
+        (Verdict.DEPLOY, "good", "with rankings drawn from the policy"),
         (Verdict.KEEP, "bad", "smaller --delta"),
         (Verdict.MORE_DATA, "caution", "saferank certify --watch"),
     ],
@@ -83,7 +83,7 @@ def test_what_weakens_a_verdict_is_said() -> None:
     )
     page = report_page(full_report(certificate=weak, changes=None, health=None))
     assert 0 < page.index("that the log cannot check") < page.index('class="verdict')
-    assert "This bound gives no promise even then." in page
+    assert "Even then, this bound gives no promise." in page
     assert "too much worse" in page  # the line is at the tolerance
     assert "watch-0" not in page  # one look is no curve
     assert "<td>2026-01-01</td>" in page

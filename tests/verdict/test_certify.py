@@ -263,7 +263,7 @@ def test_a_curve_that_the_log_cannot_check_needs_trust(fixed: World) -> None:
     assert refusal(shop, log, new, examination=wrong) == "examination-unchecked"
     trusted = judge(shop, log, new, replace(QUICK, trust_examination=True), examination=wrong)
     assert trusted.unchecked
-    assert any("given and trusted" in warning for warning in trusted.warnings)
+    assert any("this log cannot check it" in warning for warning in trusted.warnings)
     np.testing.assert_allclose(trusted.examination["curve"], wrong)
 
 
@@ -491,12 +491,12 @@ def undecided(world: World) -> Certificate:
 def test_what_it_means(undecided: Certificate) -> None:
     needed = replace(undecided, interactions=9_000, needed=Needed(12_345, 67_890, "DEPLOY", (3.4, 9.6)))
     said = meaning(needed)
-    assert "13,000 to 68,000 held-out interactions (3 to 10 days of such a log in all)" in said
+    assert "13,000 to 68,000 held-out interactions (3 to 10 days of logging in all)" in said
     assert "DEPLOY" in said
     assert "9,000" in said
     assert "days" not in meaning(replace(needed, needed=Needed(12_345, 67_890, "KEEP")))
     unsupported = replace(undecided, needed=None, unsupported_exposure=0.3)
-    assert "30% of what the new ranker shows is not shown" in meaning(unsupported)
+    assert "30% of what the new ranker shows never appears" in meaning(unsupported)
     assert "no sign of a difference" in meaning(replace(undecided, needed=None, improvement=-0.01, standard_error=0.01))
     assert "looks worse" in meaning(replace(undecided, needed=None, improvement=-0.03, standard_error=0.01))
     deploy = replace(undecided, verdict=Verdict.DEPLOY)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def aggregate(
     log: options.RawLog,
-    out: Annotated[Path, typer.Option(help="Folder to write; the folder of an earlier run is replaced.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; replaces the folder of an earlier run.")],
     column: options.Columns = None,
     layout: options.Layout = "auto",
     cutoff: options.Cutoff = None,
@@ -39,17 +39,17 @@ def aggregate(
     on_bad_rows: options.OnBadRows = "error",
     as_json: AsJson = False,
 ) -> None:
-    """Count a click log once, so that every later step is quick.
+    """Count a click log once, which makes every later step quick.
 
     Learning and certifying only need to know how often each document of a query
-    was shown and clicked at each rank, and which documents were clicked together.
-    A billion rows become a table the size of what was shown. [bold]doctor[/bold], [bold]fit[/bold] and
-    [bold]certify[/bold] accept the folder in place of the log.
+    was shown and clicked at each rank, and which documents were clicked
+    together. The size of these counts depends on what was shown, not on the
+    number of rows. [bold]doctor[/bold], [bold]fit[/bold] and [bold]certify[/bold] accept this folder instead of a log.
 
     The log has one row per shown document: impression_id, query_id, document_id,
     position (from 1), click (0 or 1), and optionally timestamp. Or one row per
     impression: query_id, document_ids (a list), clicks (a list). OpenSearch UBI
-    (a folder with ubi_queries and ubi_events) and session texts are read too.
+    (a folder with ubi_queries and ubi_events) and session logs work too.
 
     Every impression belongs to one part: [bold]train[/bold] to learn from, [bold]validation[/bold]
     for choices during training, [bold]certify[/bold] for the verdict. With [bold]--unit[/bold], all

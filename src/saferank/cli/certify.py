@@ -40,7 +40,7 @@ def certify(
         str | None,
         typer.Argument(
             metavar="MODEL",
-            help="A folder that [cyan]saferank fit[/cyan] wrote; left out with --candidate.",
+            help="A folder that [cyan]saferank fit[/cyan] wrote. Leave it out with --candidate.",
             show_default=False,
         ),
     ] = None,
@@ -65,8 +65,8 @@ def certify(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="With --candidate: it saw nothing of LOG after this moment (UTC; a date is the end of its day). Only "
-            "later interactions are evaluated, a fifth of them as validation.",
+            help="With --candidate: the ranker saw nothing of LOG after this moment (UTC; a date is the end of its "
+            "day). Only later interactions are evaluated, a fifth of them as validation.",
         ),
     ] = None,
     trained_without_held_out: Annotated[
@@ -151,12 +151,13 @@ def certify(
         bool,
         typer.Option(
             "--watch",
-            help="Look again as the log grows, until it is decided; LOG is read when no file of it is growing.",
+            help="Certify again as LOG grows, until there is a decision. LOG is read when its files stop growing.",
         ),
     ] = False,
     every: Annotated[float, typer.Option(min=0.0, metavar="X", help="Seconds between looks, with --watch.")] = 60.0,
     looks: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most looks, with --watch.", show_default="until decided")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Largest number of looks, with --watch.", show_default="until decided"),
     ] = None,
 ) -> None:
     """Decide on held-out interactions whether a new ranker may go live.
@@ -165,9 +166,9 @@ def certify(
     (minus --tolerance), and this is wrong with probability at most --delta.
     [bold red]KEEP[/bold red]: it earns fewer. [bold yellow]MORE DATA[/bold yellow]: too little held-out data to decide.
 
-    Only the part [bold]certify[/bold] of the log is used, which training never saw. A model
-    has the split and the cutoff of its fit; with --candidate, say them here. Each
-    further look at the same part, with any model, costs a share of delta.
+    Only the part [bold]certify[/bold] of the log counts, which training never saw. A model
+    keeps the split and the cutoff of its fit; with --candidate, give them here.
+    Each further look at the same part, with any model, costs a share of delta.
     Exit codes: 0 DEPLOY, 3 KEEP, 4 MORE DATA; 1 unusable data or no guarantee
     possible, 2 wrong usage.
 
@@ -183,7 +184,7 @@ def certify(
     if candidate is None:
         split, split_by, cutoff = unless_common(context, split=split, split_by=split_by, cutoff=cutoff)
         if split is not None or cutoff is not None or split_by is not None:
-            raise UsageError("--split, --split-by and --cutoff are for --candidate; a model has those of its fit.")
+            raise UsageError("--split, --split-by and --cutoff are for --candidate; a model keeps those of its fit.")
         if trained_until is not None or trained_without_held_out:
             raise UsageError("--trained-until and --trained-without-held-out are for --candidate.")
     else:
@@ -197,7 +198,7 @@ def certify(
     if log is None or (candidate is None and (model is None or features is None)):
         raise UsageError("give MODEL, LOG and --features; or LOG and --candidate for a ranker made elsewhere.")
     if explore is not None and (candidate is not None or serve_as != "sampled"):
-        raise UsageError("--explore flattens a MODEL whose rankings are drawn: give one, and --serve-as sampled.")
+        raise UsageError("--explore needs a MODEL and --serve-as sampled.")
     read = [candidate, features, log]
     read += [] if model is None else [f"{model}/{name}" for name in (MANIFEST, SCHEMA, WEIGHTS)]
     if looks is not None and not watch:
@@ -208,7 +209,7 @@ def certify(
     if explore is not None:
         check_model_folder(explore)
         if explore.resolve() in [Path(folder).resolve() for folder in (model, live) if folder is not None]:
-            raise UsageError(f"--explore {explore} is a model that is read; name another folder.")
+            raise UsageError(f"--explore {explore} is also read by this command; name another folder.")
     if book.resolve() == out.resolve():
         raise UsageError(f"--out and --ledger are both {out}; name two files.")
     settings = CertifySettings(

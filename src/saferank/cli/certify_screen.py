@@ -26,15 +26,15 @@ def show_certificate(certificate: Certificate, console: Console, out: Path, ledg
     verdict = certificate.verdict.value
     word = {
         "stated": "made without the held-out part of this log",
-        "trained-until": f"made from nothing after {certificate.trained_until}",
+        "trained-until": f"made without any data after {certificate.trained_until}",
     }
     relies_on = ["a given examination curve that the log cannot confirm"] if certificate.unchecked else []
     if any(doubt.code == "no-timestamps" for doubt in certificate.doubts):
-        relies_on.append("your word that ranker and demand did not change")
+        relies_on.append("your statement that ranker and demand did not change")
     if any(doubt.code == "lists-in-kinds" for doubt in certificate.doubts):
-        relies_on.append("your word that any candidate could be shown in every impression")
+        relies_on.append("your statement that any candidate could be shown in every impression")
     if certificate.independence in word:
-        relies_on.append(f"your word that the ranker was {word[certificate.independence]}")
+        relies_on.append(f"your statement that the ranker was {word[certificate.independence]}")
     for what in relies_on:
         console.print(Text(f"This relies on {what}.", style="bold yellow"))
     console.print(Text.assemble((f" {verdict} ", COLOURS[verdict] + " reverse"), f"  {meaning(certificate)}\n"))
@@ -64,23 +64,25 @@ def show_certificate(certificate: Certificate, console: Console, out: Path, ledg
     console.print()
     console.print(_bounds_table(certificate))
     if any(BOUNDS[row.name].any_time and not row.any_time for row in certificate.bounds):
-        when = "* At every look if its weights are fixed: with --logging-scores and --examination."
+        when = "* At every look if the weights are fixed, that is with --logging-scores and --examination."
         console.print(when, style="dim", highlight=False)
     console.print(_curves_table(certificate))
     if certificate.segments:
-        console.print(_segments_table(certificate.segments, "By segment, if all are shown the same rankings"))
+        console.print(
+            _segments_table(certificate.segments, "By segment (valid if all segments are shown the same rankings)")
+        )
     if certificate.traffic:
         console.print(_segments_table(certificate.traffic, "Queries seen in training, and new ones"))
     for warning in certificate.warnings:
         console.print(Text.assemble(("Warning: ", "yellow"), f"{warning[0].upper()}{warning[1:]}"))
     for doubt in certificate.doubts:
-        console.print(Text.assemble(("Doubt: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
+        console.print(Text.assemble(("Caution: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
     tell(f"Certificate with all details: {out}. Record of looks: {ledger}.", console)
 
 
 def _exploration(certificate: Certificate, flatter: Path) -> str:
     if not certificate.exploration:
-        return f"no flatter policy is proven: {flatter} is the model as it is"
+        return f"no flatter policy is proven, so {flatter} is the unchanged model"
     row = certificate.exploration[-1]
     improvement, low = (f"{value / (certificate.click_rate or 1.0):+.1%}" for value in (row.improvement, row.lower))
     return f"{flatter}, with all scores divided by {row.temperature:g}: {improvement}, at least {low}"

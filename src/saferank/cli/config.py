@@ -108,7 +108,7 @@ def read_config(file: Path, commands: Mapping[str, Any]) -> Config:
     for table in sorted(tables, key=lambda name: name != COMMON):  # a command's own table wins
         content = tables[table]
         if not isinstance(content, dict):
-            raise ConfigError(f"is in no table; write it below [{COMMON}] or a command.", file=file, key=table)
+            raise ConfigError(f"is not in a table; write it below [{COMMON}] or a command.", file=file, key=table)
         if table == COLUMNS:
             for ours, theirs in content.items():
                 columns[ours] = _checked(theirs, Option(ours, (ours,), str), file, f"{table}.{ours}")
@@ -122,7 +122,7 @@ def read_config(file: Path, commands: Mapping[str, Any]) -> Config:
                 known = _common_names(options) if table == COMMON else [one for o in options[table] for one in o.names]
                 why = "is not an option that commands share." if table == COMMON else f"is not an option of {table}."
                 if table == COMMON and name in OWN:
-                    why = "is another for each command; write it below the command."
+                    why = "differs between commands; write it below the command."
                     known = []
                 raise _unknown(why, name, known, file=file, prefix=f"{table}.", key=f"{table}.{key}")
             for command, option in found.items():

@@ -80,4 +80,4 @@ def _texts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "labels above 0", f"{facts['labels_above_0']:.1%}"
         yield "label min to max", f"{low:g} to {high:g}"
     without = facts["queries_without_relevant_document"]
-    yield "queries without relevant document", f"{without:,} ({without / facts['queries']:.1%})"
+    yield "queries without a relevant document", f"{without:,} ({without / facts['queries']:.1%})"

@@ -35,16 +35,17 @@ def demo(
 ) -> None:
     """Learn from few clicks and from many, and ask whether to deploy.
 
-    The current ranker shows documents to simulated users who click. From the
-    log three policies are learned: by inverse propensity scoring (IPS), which
-    corrects for what was shown where; by counterfactual risk minimisation (CRM,
-    the paper), which stays near the current ranker where the log is thin; and as
-    [cyan]saferank fit[/cyan] does, which begins with the current ranker and corrects it by
-    what the clicks say. Every gradient is exact: no ranking is sampled in training.
+    The current ranker shows documents to simulated users, who click. Three
+    policies are learned from the log: with inverse propensity scoring (IPS),
+    which corrects for position bias; with counterfactual risk minimisation
+    (CRM, the paper), which stays near the current ranker where data is scarce;
+    and with [cyan]saferank fit[/cyan], which starts from the current ranker and corrects it
+    as far as the clicks support. All gradients are exact: training samples no
+    rankings.
 
-    Then the complete path, once with little data and once with much: a log is
-    written, a policy learned from it, and certified on interactions that training
-    never saw. Ends with report.html.
+    Then the complete path, once with little data and once with much: write a
+    log, learn a policy from it, and certify it on interactions that training
+    never saw. The result is report.html.
 
     [cyan]saferank demo --seed 7 --few 200[/cyan]
     """

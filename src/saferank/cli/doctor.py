@@ -48,9 +48,9 @@ def doctor(
 
     Reports how much data there is, how random the rankings were, which
     candidates were never shown (with --features), how clicks depend on the rank,
-    whether drift, personalisation or bots rule a verdict out, and the smallest
-    gain that the log can prove. The exit code is 0 whatever it finds: it informs,
-    [bold]certify[/bold] decides.
+    whether drift, personalisation or bots rule out a verdict, and the smallest
+    gain that the log can prove. The exit code is 0 whatever it finds: doctor
+    informs, [bold]certify[/bold] decides.
 
     [cyan]saferank doctor log.parquet --features features.parquet[/cyan]
     """

@@ -28,17 +28,17 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model in the format of a search server; nothing of saferank is needed there.
+    """Write a model in the format of a search server, which then needs no saferank.
 
-    The features that it is given are raw: what fit did to them is part of the
-    exported model. Only ONNX holds features that are scaled per query; the other
-    formats score one document by itself, and need a fit with --scaling none.
-    What a format cannot hold is refused.
+    The exported model takes raw features and prepares them as fit did. Only ONNX
+    can scale features per query; the other formats score each document by itself
+    and need a fit with --scaling none. A model that a format cannot express is
+    refused.
 
-    Beside FILE, FILE.golden.json has rows of features and their scores. They are
-    replayed on export and by --verify: ONNX in onnxruntime, LightGBM in LightGBM,
-    the others by an evaluator written from their documentation. Scores that
-    differ by more than 1e-5 of their size end with exit code 1.
+    FILE.golden.json, beside FILE, has rows of features and their scores. Export
+    and --verify score these rows again: ONNX in onnxruntime, LightGBM in
+    LightGBM, the others with an evaluator written from their documentation. If
+    scores differ by more than 1e-5 relative to their size, the exit code is 1.
 
     [cyan]saferank export model --to onnx --out model.onnx[/cyan]
     [cyan]saferank export --verify model.onnx[/cyan]
@@ -78,7 +78,7 @@ def _verify(exported: Path, *, as_json: bool) -> None:
 
     done = verify_export(exported)
     if not done.same:
-        message = f"scores of {done.documents} golden vectors differ by {done.difference:.0e} of their size, and "
+        message = f"scores of {done.documents} golden vectors differ by {done.difference:.0e} of their size, but only "
         raise DataError(f"{message}{TOLERATED:.0e} is tolerated; export the model again.", file=exported)
     if as_json:
         print_json({"verified": exported, "documents": done.documents, "difference": done.difference})

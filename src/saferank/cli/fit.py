@@ -35,7 +35,7 @@ ESTIMATES = ("exposure-ips", "exposure-crm", "doubly-robust", "safe-doubly-robus
 UNLIKELY = 0.3
 """Chance of a proof below which a look at the held-out part is not worth its share of delta."""
 CLEARLY = 0.02
-"""Share of the current ranker's clicks by which another method must be ahead to be worth a word."""
+"""Share of the current ranker's clicks by which another method must be ahead to be mentioned."""
 METHODS_HELP = "; ".join(f"[cyan]{name}[/cyan]: {METHODS[name].description}" for name in FROM_COUNTS) + "."
 
 
@@ -43,7 +43,7 @@ def fit(
     context: typer.Context,
     log: options.Log,
     features: Annotated[str, options.FEATURES],
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder to write; a model that is there is replaced.")],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder to write; replaces a model that is there.")],
     method: Annotated[str, typer.Option(metavar="METHOD", help="What is maximised. " + METHODS_HELP)] = DEFAULTS.method,
     constant: options.Constant = DEFAULTS.constant,
     delta: Annotated[
@@ -53,7 +53,7 @@ def fit(
         Literal["gbdt", "mlp", "linear"],
         typer.Option(
             metavar="KIND",
-            help="Kind of scorer: gbdt (trees), mlp (a neural network) or linear; for these two, auto is gain-bound.",
+            help="Scorer: gbdt (trees), mlp (a neural network) or linear. With mlp and linear, auto is gain-bound.",
         ),
     ] = DEFAULTS.scorer,  # type: ignore[assignment]
     examination: options.Examination = None,
@@ -118,13 +118,13 @@ def fit(
 ) -> None:
     """Learn a ranking policy from a click log.
 
-    Begins with the current ranker (its scores, or a model of what it showed), and
-    departs from it as far as the clicks support, choosing by what
-    [cyan]saferank certify[/cyan] is foreseen to prove. Learns from the parts [bold]train[/bold] and
-    [bold]validation[/bold], and does not touch the part [bold]certify[/bold].
+    Starts from the current ranker (its scores, or a model of what it showed)
+    and changes it as far as the clicks support, choosing what [cyan]saferank certify[/cyan]
+    can probably prove. Learns from the parts [bold]train[/bold] and [bold]validation[/bold], and never
+    reads the part [bold]certify[/bold].
 
-    MODEL is a folder: weights, feature schema, manifest. It appears, or replaces
-    an earlier one, when it is complete.
+    MODEL is a folder: weights, feature schema, manifest. It is written only when
+    complete, and replaces an earlier one.
 
     [cyan]saferank fit log.parquet --features features.parquet --out model[/cyan]
     """
@@ -188,12 +188,10 @@ def fit(
         return
     Console().print(_table(ranker.comparison, method, delta))
     if unused:
-        tell(
-            f"Columns without numbers, which are no features: {listed(unused, 3)}. To use their values: --categorical."
-        )
+        tell(f"Columns without numbers are not features: {listed(unused, 3)}. To use their values: --categorical.")
     tell("\n".join(_lines(ranker, out, method)))
     if replaced:
-        tell(f"The model that was in {out} is replaced.")
+        tell(f"The earlier model in {out} was replaced.")
 
 
 def _missing(text: str) -> float | Literal["error", "indicator"]:
@@ -225,7 +223,7 @@ def _steps(steps: dict[str, Step]) -> Table:
 
 def _table(comparison: tuple[ComparedPolicy, ...], method: str, delta: float) -> Table:
     columns = ("policy", "estimate", f"lower bound ({100 * (1 - delta):g}%)", "divergence", "on never shown")
-    table = number_table("Clicks per interaction, on the part validation", columns, left=["policy"])
+    table = number_table("Clicks per interaction, on the validation part", columns, left=["policy"])
     table.columns[0].no_wrap = True
     for row in comparison:
         cells = f"{row.estimate:.4f}", f"{row.lower_bound:.4f}", f"{row.divergence:.2f}", f"{row.never_shown:.2%}"
@@ -279,8 +277,8 @@ def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:
         yield f"Also learned from {in_words(earlier)}."
     if ranker.examination is None:
         curve = ", ".join(f"{value:.3g}" for value in ranker.policy.examination)
-        yield f"Examination, estimated from the log: {curve}."
-    needs = "" if schema.base is None else f", and {schema.base}, the scores that it corrects"
+        yield f"Examination curve, estimated from the log: {curve}."
+    needs = "" if schema.base is None else f", and {schema.base}, the scores that the model corrects"
     yield f"Features: {listed(schema.names, 3)}{needs}."
     unit = ranker.policy.inputs["log"].get("unit")
     yield f"{out}: {_chosen(foreseen, method, logging.estimate, unit, refused=bool(ranker.refused_for))}"
@@ -291,24 +289,24 @@ def _lines(ranker: SafeRanker, out: Path, method: str) -> Iterator[str]:
     if expected < -CLEARLY and schema.base is None:
         yield "The features do not explain what the current ranker shows: give its scores (--logging-scores)."
     if best.estimate - mine.estimate > CLEARLY * logging.estimate:
-        yield f"Method {best.name} is estimated {best.estimate / mine.estimate - 1:.1%} higher: try it (--method)."
-    yield "The same clicks chose the policy, so this is not a certificate."
-    yield "The held-out part was not touched: `saferank certify` decides on it."
+        yield f"Method {best.name} has a {best.estimate / mine.estimate - 1:.1%} higher estimate: try it (--method)."
+    yield "The policy was learned from these clicks, so this is not a certificate."
+    yield "`saferank certify` decides on the held-out part, which `fit` did not use."
 
 
 def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, unit: str | None, *, refused: bool) -> str:
-    """Return what was learned, and what a verdict on it is foreseen to find."""
+    """Return what was learned, and the predicted verdict on it."""
     if foreseen is None:
         if method in ("auto", "correction"):
-            return "the clicks do not support any departure from the current ranker yet: this is a model of it."
+            return "the clicks do not support any change yet, so this is a model of the current ranker."
         return f"{method}."
     improvement, chance = foreseen["improvement"] / click_rate, foreseen["chance"]
     if improvement <= 0:
-        words = f"Foreseen: {improvement:+.1%} clicks. Keep the current ranker, and log more."
+        words = f"Predicted: {improvement:+.1%} clicks. Keep the current ranker, and log more."
         return f"{foreseen['name']}.\n{words}"
-    words = f"{foreseen['name']}.\nForeseen, by the clicks that it learned from: {improvement:+.1%} clicks.\n"
+    words = f"{foreseen['name']}.\nPredicted from the clicks it learned from: {improvement:+.1%} clicks.\n"
     if refused:
         return f"{words}certify will refuse this log as it is: see the warning above."
-    advice = "\nThat is little: log more before you ask for a verdict." if chance < UNLIKELY else ""
-    known = "" if unit is None else f" if every {unit} searched once"
-    return f"{words}Chance that certify can prove it{known}: {chance:.0%}.{advice}"
+    advice = "\nThat is low: log more before you ask for a verdict." if chance < UNLIKELY else ""
+    known = "" if unit is None else f", if every {unit} searched once"
+    return f"{words}Predicted chance that certify proves an improvement{known}: {chance:.0%}.{advice}"

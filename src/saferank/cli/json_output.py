@@ -11,7 +11,7 @@ import typer
 
 from saferank.files.json_format import finite
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON.")]
 
 
 def print_json(values: Mapping[str, Any]) -> None:

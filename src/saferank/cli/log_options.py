@@ -39,7 +39,7 @@ RawLog = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="A Parquet or CSV file, a folder or quoted pattern of such files, a session text, or the URL of a table: "
+        help="A Parquet or CSV file, a folder or quoted pattern of such files, a session log, or the URL of a table: "
         "[cyan]duckdb://file.db/table[/cyan], [cyan]postgres://user@host/database/table[/cyan], "
         "[cyan]spark://host:7077/table[/cyan].",
     ),
@@ -71,13 +71,13 @@ Columns = Annotated[
     typer.Option(
         callback=with_columns,
         metavar="OURS=THEIRS",
-        help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Ids are found so in F too. Repeatable.",
+        help="A column of LOG with another name: [cyan]click=clicked[/cyan]. Also used for the ids in F. Repeatable.",
     ),
 ]
 Layout = Annotated[
     str,
     typer.Option(
-        help="Layout of LOG: auto, long, nested, ubi or session; [cyan]ubi:ACTION[/cyan] for another action than click."
+        help="Layout of LOG: auto, long, nested, ubi or session; [cyan]ubi:ACTION[/cyan] if a click is another action."
     ),
 ]
 OnBadRows = Annotated[
@@ -111,9 +111,7 @@ Live = Annotated[
 ]
 Earlier = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="LOG", help="Log of a ranker that was live before LOG, to learn about users from. Repeatable."
-    ),
+    typer.Option(metavar="LOG", help="Log of an earlier live ranker, to learn about users. Repeatable."),
 ]
 Part = Annotated[
     str,
@@ -142,7 +140,7 @@ def check_seed(seed: int | None) -> int | None:
     return seed
 
 
-Seed = Annotated[int, typer.Option(min=0, callback=check_seed, metavar="N", help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, callback=check_seed, metavar="N", help="Random seed.")]
 
 
 def parse_columns(pairs: Iterable[str] | None) -> dict[str, str]:

@@ -87,9 +87,9 @@ def saferank(
 ) -> None:
     """Learn a better ranker from clicks. Never ship a worse one.
 
-    What a ranker shows decides what gets clicked, so clicks are biased; and a
-    ranker learned from few of them can be worse than the one that made them.
-    saferank corrects the bias and accounts for the uncertainty.
+    A ranker decides what users see and click, so clicks are biased, and a ranker
+    learned from few clicks can be worse than the current one. saferank corrects
+    the bias and accounts for the uncertainty.
 
     [bold]Start here[/bold]
 
@@ -132,7 +132,7 @@ for command in (demo, data, simulate, aggregate, doctor, plan, fit, split, certi
 
 
 def run() -> None:
-    """Run the command line. A user's mistake ends in a message that says so, never in a stack trace.
+    """Run the command line. A user's mistake ends in a message, never in a stack trace.
 
     The exit code is that of the command even if the reader of its output has gone, as in `saferank certify ... | head`.
     """

@@ -1,4 +1,4 @@
-"""`saferank plan`: how much randomness costs how many clicks, and how soon such a log decides."""
+"""`saferank plan`: what randomness costs in clicks, and how soon such a log decides."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def plan(
     out: options.Page = Path("plan.html"),
     json_out: Annotated[
         Path | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Also write all numbers as JSON; without FILE, print them, and nothing else."
-        ),
+        typer.Option("--json", metavar="FILE", help="Also write all numbers as JSON; without FILE, print only these."),
     ] = None,
 ) -> None:
     """Plan the next log: how much randomness, at what cost, for how many days.
@@ -99,7 +97,7 @@ def plan(
     if json_out is not None and not printed:
         check_output_file(json_out, [log, features], option="--json")
         if file_kind(json_out) not in (None, "json"):
-            raise UsageError(f"--json {json_out} is a table by its name; name a .json file, or write --json last.")
+            raise UsageError(f"--json {json_out} looks like a table; name a .json file, or write --json last.")
 
     from saferank.plan.make_plan import make_plan
     from saferank.plan.plan import recommendation

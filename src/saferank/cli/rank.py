@@ -27,8 +27,8 @@ def rank(
         str,
         typer.Argument(
             metavar="CANDIDATES",
-            help="Parquet or CSV: a file, a folder, or a pattern. One row per document to rank; the rows of a query "
-            "are together.",
+            help="Parquet or CSV: a file, a folder, or a pattern. One row per document to rank, with the rows of each "
+            "query together.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="File to write: .parquet or .csv.")],
@@ -58,17 +58,17 @@ def rank(
     ] = "document_id",
     as_json: AsJson = False,
 ) -> None:
-    """Rank documents with a model, as a stream: memory does not grow with the file.
+    """Rank documents with a model; memory does not grow with the file.
 
     Writes query_id, document_id, score, rank (from 1) and exposure, the expected
     examination of the document: that of its rank if deterministic, the exact
     expectation over all rankings if sampled. Sampled rankings also have
-    log_probability, and make a log that can be learned from: keep both columns
-    with the clicks, they are its true propensities. The seed is printed, and
-    gives the same rankings again.
+    log_probability. Keep both columns with the clicks: they are the true
+    propensities of the log that these rankings make. The printed seed gives the
+    same rankings again.
 
-    Features are matched by name. A feature that the file lacks is an error, and
-    so is a numeric column that the model does not know (--ignore).
+    Features are matched by name. A missing feature is an error, and so is a
+    numeric column that the model does not know (unless named with --ignore).
 
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
     """

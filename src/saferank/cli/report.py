@@ -43,7 +43,7 @@ def report(
         typer.Option(
             metavar="FILE",
             help="Certificate that [cyan]saferank certify[/cyan] wrote.",
-            show_default="certificate.json, or the latest, of MODEL, beside it or here",
+            show_default="certificate.json, or the latest one, of MODEL, beside it or here",
         ),
     ] = None,
     log: Annotated[
@@ -62,9 +62,10 @@ def report(
     """Write one page to share: the verdict, what it means, what changes.
 
     The verdict and its confidence, training and assumptions; with --log, the
-    health of the log; with --features too, which documents gain and lose exposure
-    and which queries change most. For a reproduction: its table, findings and
-    figures. One file that opens offline, on a phone, in dark mode and on paper.
+    health of the log; with --features as well, which documents gain and lose
+    exposure and which queries change most. For a reproduction: its table,
+    findings and figures. A single file for offline reading, also on a phone, in
+    dark mode and on paper.
 
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     """
@@ -76,7 +77,7 @@ def report(
     if features is None:
         (logging_scores,) = unless_common(context, logging_scores=logging_scores)
     if features is not None and log is None:
-        raise UsageError("--features shows what changes compared with a log; give --log too.")
+        raise UsageError("--features compares the model with a log; give --log too.")
     if logging_scores is not None and features is None:
         raise UsageError("--logging-scores is a column of the features; give --features too.")
 
@@ -145,7 +146,7 @@ def _certificate(policy: Policy, model: Path, given: Path | None, status: Consol
         if is_of_model(certificate):
             return certificate
         if given is not None:
-            raise UsageError(f"{given} belongs to another model than {model}; certify this one.")
+            raise UsageError(f"{given} belongs to another model, not {model}; certify this one.")
         tell(f"{file} belongs to another model and is left out.", status)
     files = (file for folder in _places(model) for file in folder.glob("*.json") if file.name != CERTIFICATE)
     small = (file for file in files if file.is_file() and file.stat().st_size <= LARGEST)

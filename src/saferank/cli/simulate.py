@@ -55,20 +55,22 @@ def simulate(
     ] = 0.03,
     live: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Model that makes the log, sampled, instead of one trained on labels."),
+        typer.Option(
+            metavar="MODEL", help="Model that makes the log with sampled rankings, instead of one trained on labels."
+        ),
     ] = None,
     month: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="When: logs of different months can be read as one."),
+        typer.Option(min=0, metavar="N", help="Month of the log; logs of different months can be read as one."),
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Make a click log: a ranker shows documents, simulated users click on some.
+    """Make a click log: a ranker shows documents, and simulated users click on some.
 
     The ranker that makes the log is trained on the labels of a few of the
     training queries. It is a Plackett-Luce policy: documents with higher scores
     are more likely to be ranked higher. A user examines each rank with the
-    probability in --examination, and clicks on what seems relevant there.
+    probability in --examination, and clicks on documents that seem relevant.
 
     The log has one row per shown document: impression_id, timestamp, query_id,
     document_id, position (from 1), click (0 or 1).
@@ -91,7 +93,7 @@ def simulate(
     with errors.status(f"Reading {name}"):
         dataset = load_dataset(name)
     if part not in dataset.splits:
-        raise UsageError(f"no part is called '{part}'; there are {', '.join(dataset.splits)}.")
+        raise UsageError(f"there is no part '{part}'; choose from {', '.join(dataset.splits)}.")
     _check_relevance(model, dataset)
     if live is None:
         with errors.status("Training the current ranker"):

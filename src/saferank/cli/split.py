@@ -28,12 +28,14 @@ def split(
 ) -> None:
     """Write the part of a log that another ranker may be trained on.
 
-    That is all but the held-out part, which [cyan]certify --candidate[/cyan] then decides by:
-    train any ranker on TRAIN, with any tool, and it has not seen what it will be
-    judged on. [cyan]saferank fit[/cyan] does not need this; it leaves the held-out part alone.
+    TRAIN is everything but the held-out part, on which [cyan]certify --candidate[/cyan]
+    decides. A ranker trained on TRAIN, with any tool, has not seen what it will
+    be judged on. [cyan]saferank fit[/cyan] does not need this; it never reads the held-out
+    part.
 
-    TRAIN has the rows and columns of LOG as they are. Give [cyan]certify[/cyan] the same
-    options for the split, the unit and the columns: the screen shows the command.
+    TRAIN has the rows and columns of LOG unchanged. Give [cyan]certify[/cyan] the same
+    options for the split, the unit and the columns: the screen shows the
+    command.
 
     [cyan]saferank split log.parquet --out train.parquet[/cyan]
     """
@@ -66,7 +68,7 @@ def split(
     held_out = f"{made.held_out:,} are held out ({made.held_out / total:.0%})"
     tell(
         f"{out}: {made.kept:,} impressions of {total:,}; {held_out}.\n"
-        f"Train on {out} and on nothing else of this log; write query_id, document_id and score for each candidate to "
-        "scores.parquet; then"
+        f"Of this log, train only on {out}. Write query_id, document_id and score of every candidate to "
+        "scores.parquet. Then"
     )
     Console().print(f"  {shlex.join(call)}", soft_wrap=True, highlight=False, markup=False)  # to be copied

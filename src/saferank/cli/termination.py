@@ -1,4 +1,4 @@
-"""SIGTERM, which schedulers and containers send, leaves what Ctrl-C leaves: files whole or as they were."""
+"""Clean-up on SIGTERM, which schedulers and containers send, as on Ctrl-C: files are complete or unchanged."""
 
 import signal
 import sys

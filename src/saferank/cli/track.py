@@ -30,8 +30,8 @@ Record = Callable[[Mapping[str, float | None], Mapping[str, str], Mapping[Path, 
 def tracked(where: str | None, context: typer.Context) -> Iterator[Record]:
     """Begin a run with the options of this command; the results are given to the function that is returned.
 
-    The run begins before the work, so that a server that cannot be reached is found before it. A command that ends
-    without results (an error, no verdict possible) is a run that failed.
+    The run begins before the work, so an unreachable server is found before any work is done. If a command ends
+    without results (an error, no verdict possible), its run is marked as failed.
     """
     if where is None:
         yield lambda _metrics, _tags, _artifacts: None

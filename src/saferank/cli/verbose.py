@@ -7,7 +7,7 @@ NAME = "saferank"
 
 
 class _Stderr(logging.Handler):
-    """Writes to what standard error is at the moment: a progress bar replaces it, so as not to be torn apart."""
+    """Writes to the current standard error, which a progress bar replaces so that lines do not break it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(self.format(record), file=sys.stderr, flush=True)

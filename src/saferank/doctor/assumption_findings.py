@@ -25,10 +25,10 @@ RANDOMISE = (
     "(`saferank rank`)."
 )
 HOUR_REMEDY = (
-    "Make the part of the day part of query_id (three hours, say), or draw rankings at random from scores that do not "
-    "depend on the hour, and give these (--logging-scores)."
+    "Add the time of day (in blocks of three hours, say) to query_id. Or draw rankings at random from scores that do "
+    "not depend on the hour, and give those scores (--logging-scores)."
 )
-RANDOMISE_WITHIN = "Draw rankings at random within the day, so that documents are seen at several ranks on one day."
+RANDOMISE_WITHIN = "Draw rankings at random within the day, so that documents appear at several ranks on the same day."
 
 
 def examination_finding(health: Health) -> Finding:
@@ -38,10 +38,12 @@ def examination_finding(health: Health) -> Finding:
     harvested = health.harvested
     warnings = [text[0].upper() + text[1:] for text in harvested.warnings]
     if health.within_periods and (not harvested.complete or health.check.wide):
-        text = "The ranker changes over time; whether demand does is unknown, as documents do not return to a rank."
+        text = (
+            "The ranker changes over time. Whether demand does too is unknown, because no document returns to a rank."
+        )
         if health.demand.significant:
             text = "Demand changes over time, and the ranker changes with it."
-        text += " So examination must be estimated within periods, and rankings vary too little within them."
+        text += " So examination has to be estimated within periods, but within a period rankings vary too little."
         return blocking("ranker-follows-demand", text, RANDOMISE_WITHIN)
     if not harvested.complete:
         remedy = f"{RANDOMISE} If you know the curve, give --examination."
@@ -62,7 +64,7 @@ def examination_finding(health: Health) -> Finding:
         highest = int(np.argmax(np.where(above, curve, 0.0)))
         text += f". Rank {highest + 1} is examined more often than rank 1, which is unusual for a list"
     if warnings:
-        text += f", with doubts. {' '.join(warnings)}"
+        text += f", but with reservations. {' '.join(warnings)}"
         return caution("examination-estimated", text, "Give --examination if you know it.")
     if above.any():
         remedy = "Check that positions count from the top, and that all rows are logged."
@@ -74,15 +76,17 @@ def _given(health: Health) -> Finding:
     given, check = health.given, health.check
     assert given is not None
     if given[0] == 0:
-        text = "The given examination says that rank 1 is never examined."
+        text = "According to --examination, rank 1 is never examined."
         return blocking("examination-contradicted", text, "Check --examination.")
     if check.status == "agrees":
-        text = f"The given examination agrees with the log ({check.documents:,} documents shown at several ranks)."
+        text = (
+            f"The given examination curve agrees with the log ({check.documents:,} documents shown at several ranks)."
+        )
         return good("examination-agrees", text)
     if check.status == "contradicted":
-        text = f"The log contradicts the given examination: {check.contradiction(given)}."
+        text = f"The log contradicts the given examination curve: {check.contradiction(given)}."
         return blocking("examination-contradicted", text, "Leave --examination out, or find out why they differ.")
-    text = "The given examination cannot be checked: "
+    text = "The log cannot check the given examination curve: "
     if health.within_periods:
         text += "demand and ranker changed together, and within a period "
     if np.isfinite(check.error).all():
@@ -98,20 +102,20 @@ def click_findings(health: Health) -> Iterator[Finding]:
     odd, bots, units = health.suspicious, health.suspicious.all_clicked, health.suspicious.units
     if bots is not None and bots.significant:
         text = (
-            f"In {bots.found / bots.impressions:.1%} of the impressions everything is clicked, where users would do so "
-            f"in {bots.expected / bots.impressions:.1%}: bots, or an error in the log."
+            f"In {bots.found / bots.impressions:.1%} of the impressions everything is clicked; with real users that "
+            f"would happen in {bots.expected / bots.impressions:.1%}. The cause is bots, or an error in the log."
         )
         found = blocking if bots.share >= BLOCKING_BOTS else caution
-        yield found("bots", text, "Leave out the clicks of bots and tests.")
+        yield found("bots", text, "Leave out the impressions of bots and tests.")
     yield _position_based(health)
     if units is not None and units.heavy:
         text = (
-            f"A few of the {units.units:,} units have much of the log: the largest has {units.largest:.1%} of the "
-            f"interactions, the top hundredth {units.clicks_of_top:.0%} of the clicks."
+            f"A few of the {units.units:,} units make up much of the log: the largest has {units.largest:.1%} of the "
+            f"interactions, and the top 1% have {units.clicks_of_top:.0%} of the clicks."
         )
-        yield caution("heavy-units", text, "Find out whether they are users.")
+        yield caution("heavy-units", text, "Find out whether they are real users.")
     if odd.rows_missing > MANY_GAPS:
-        text = f"{odd.rows_missing:.0%} of the impressions have a rank without a row above their last one."
+        text = f"In {odd.rows_missing:.0%} of the impressions, a rank above the last one has no row."
         yield caution("gaps-in-positions", text, "Log all rows, or number positions without gaps.")
 
 
@@ -122,28 +126,30 @@ def _position_based(health: Health) -> Finding:
         if tests.context.significant:
             less = "less" if tests.context.size < 0 else "more"
             signs.append(
-                f"a document is clicked {abs(tests.context.size):.0%} {less} often per expected click above it"
+                f"with each expected click above it, a document is clicked {abs(tests.context.size):.0%} {less} often"
             )
         if tests.users_stop:
-            signs.append(f"two clicks in an impression are {-tests.stop.size:.0%} rarer than independent ones would be")
+            signs.append(
+                f"two clicks in one impression are {-tests.stop.size:.0%} rarer than if clicks were independent"
+            )
         if tests.trust.significant:
             steeper = "faster" if tests.trust.size > 0 else "more slowly"
-            signs.append(f"clicks on poor documents fall {steeper} with rank than those on good ones")
+            signs.append(f"with rank, clicks on poor documents fall {steeper} than clicks on good ones")
         text = (
             f"Clicks depend on more than rank and document: {'; '.join(signs)}. Users may not be position-based, "
             "bots may be among them, or rankings may depend on the user or the time."
         )
-        remedy = "No verdict that assumes position-based clicks holds here: compare the rankers in an A/B test."
+        remedy = "A verdict that assumes position-based clicks does not hold here: compare the rankers in an A/B test."
         return blocking("not-position-based", text, remedy)
     if not np.isfinite([tests.context.error, tests.trust.error]).any():
-        text = "Whether clicks depend on position and relevance alone is unknown: documents hardly change ranks."
+        text = "Whether clicks depend only on position and relevance is unknown, because documents hardly change ranks."
         return caution("position-based-unchecked", text, "Vary rankings at random.")
     if not np.isfinite(tests.stop.error):
-        text = "Whether users stop after a click is unknown: the statistics hold no single impressions."
+        text = "Whether users stop after a click is unknown, because the aggregated log has no single impressions."
         return caution("position-based-unchecked", text, "Aggregate the log again.")
-    text = "Nothing contradicts users who click by position and relevance alone."
+    text = "As far as the log shows, clicks depend only on position and relevance."
     if tests.stop.significant and tests.stop.size > 0:
-        text += " Clicks occur together more often than independent ones, as users differ; that does no harm."
+        text += " Clicks occur together more often than independent ones would, because users differ; that is harmless."
     return good("position-based", text)
 
 
@@ -151,45 +157,45 @@ def time_findings(health: Health) -> Iterator[Finding]:
     """Yield what changed over the periods of the log, and over the hours of the day."""
     demand, ranker, hours, periods = health.demand, health.ranker, health.hours, _periods(health)
     if not health.periods:
-        text = "Without timestamps, whether demand or the ranker changed cannot be checked."
+        text = "Without timestamps, nothing shows whether demand or the ranker changed."
         yield caution("no-timestamps", text, "Log a timestamp for each impression.")
         return
     if ranker.significant:
         text = (
-            f"The ranker changed over time, most {_from(health, ranker.boundary)}: two interactions of a query agree "
-            f"on the document at a rank less often if they are of different {periods}, by {100 * ranker.size:.0f} "
-            "percentage points."
+            f"The ranker changed over time, most {_from(health, ranker.boundary)}. Two interactions of a query show "
+            f"the same document at a rank less often if they are from different {periods}, by "
+            f"{100 * ranker.size:.0f} percentage points."
         )
-        remedy = "Use the part of the log after the change, if the ranker before it is no longer used."
+        remedy = "If the earlier ranker is no longer used, use only the log after the change."
         yield caution("ranker-moved", text, remedy)
     if demand.significant:
         text = (
-            f"Demand changed over time, most {_from(health, demand.boundary)}: click-through of a document at a rank "
-            f"varies by about {demand.size:.0%} between {periods}."
+            f"Demand changed over time, most {_from(health, demand.boundary)}: the click-through of a document at a "
+            f"given rank varies by about {demand.size:.0%} between {periods}."
         )
-        remedy = "A verdict holds for the time of the log; decide again when demand has changed."
+        remedy = "A verdict holds for the time of the log; certify again when demand has changed."
         yield caution("demand-drifts", text, remedy)
     if not (demand.significant or ranker.significant) and len(health.periods) > 1:
-        yield good("steady", f"No change of demand or ranker was found over {len(health.periods)} {periods}.")
+        yield good("steady", f"No change in demand or in the ranker was found over {len(health.periods)} {periods}.")
     if hours is None and periods == "days":
-        text = "Whether rankings follow the hour of the day cannot be checked: the log does not tell hours apart."
-        remedy = "Log the time of each impression, not only the day; aggregate the log again."
+        text = "Whether rankings follow the hour of the day cannot be checked, because the log has no hours."
+        remedy = "Log the time of each impression, not only the day, and aggregate the log again."
         yield caution("hour-unchecked", text, remedy)
     if hours is None or not hours.ranker.significant:
         return
     text = (
-        "Rankings follow the hour of the day: two interactions of a query agree on the document at a rank less often "
-        f"if they are of different hours, by {100 * hours.ranker.size:.1f} percentage points."
+        "Rankings follow the hour of the day: two interactions of a query show the same document at a rank less often "
+        f"if they are from different hours, by {100 * hours.ranker.size:.1f} percentage points."
     )
     if not hours.follows_demand:
         few = hours.ranker.size < LEAST_SIZE
-        text += " That is little." if few else " No change of demand with the hour was found."
+        text += " That is little." if few else " Demand was not found to change with the hour."
         yield caution("ranker-by-hour", text, HOUR_REMEDY)
     elif hours.demand.repeated < FEW_REPEATED:
-        text += " Whether demand does too is unknown, as documents do not return to a rank at other hours."
+        text += " Whether demand does too is unknown, because no document returns to a rank at another hour."
         yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
     else:
-        text += " Demand changes with the hour too, so clicks show how good documents are at their hours only."
+        text += " Demand changes with the hour too, so clicks show how good a document is only at its own hours."
         yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
 
 
@@ -237,28 +243,28 @@ def user_findings(health: Health) -> Iterator[Finding]:
     found, column = health.personalised, health.likely_unit
     if column is not None:
         text = (
-            f"The log has a column {column}, and no --unit was given. If users come back, their clicks depend on each "
+            f"The log has a column {column}, but --unit was not given. If users come back, their clicks depend on each "
             "other, and no verdict holds."
         )
-        yield caution("units-not-named", text, f"With --unit {column}, a verdict holds when users come back.")
+        yield caution("units-not-named", text, f"With --unit {column}, a verdict also holds for returning users.")
     if found.significant:
         text = (
-            "Rankings depend on the user: two interactions of a query agree on the document at a rank more often if "
-            f"they are of the same user, by {100 * found.size:.0f} percentage points. If rankings follow the user's "
+            "Rankings depend on the user: two interactions of a query show the same document at a rank more often if "
+            f"they are from the same user, by {100 * found.size:.0f} percentage points. If rankings follow the user's "
             "taste, clicks do not show how good a document is for others."
         )
         remedy = (
-            "Make the group that rankings depend on part of query_id. If rankings were drawn at random per user, say "
-            "so (certify --random-per-unit)."
+            "Add the group that rankings depend on to query_id. If rankings were drawn at random for each user, use "
+            "certify --random-per-unit."
         )
         yield blocking("personalised", text, remedy)
     elif found.repeated < FEW_REPEATS:
         why = "users seldom repeat a query"
         if health.suspicious.units is None:
-            why = "no users are named (--unit)" if column is None else f"users are not named (--unit {column})"
+            why = "this needs --unit" if column is None else f"this needs --unit {column}"
         text = (
-            f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. No verdict holds "
-            "if they do."
+            f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. If they do, no "
+            "verdict holds."
         )
-        remedy = "In that case, make what they depend on part of query_id."
+        remedy = "In that case, add what they depend on to query_id."
         yield caution("personalised-unchecked", text, remedy)

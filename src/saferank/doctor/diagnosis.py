@@ -38,19 +38,19 @@ def diagnose(
     replicates: int = 200,
     em: bool = True,
 ) -> Health:
-    """Return how fit a log is to learn from and to decide by: all its parts together, and what that means.
+    """Return the health of a log, for learning and for verdicts, over all its parts: numbers and findings.
 
     Args:
         aggregated: The log.
-        data: The features, for what was never shown; without them that is unknown.
-        examination: One number per rank, if it is known; it is estimated in any case, and compared with the given one.
+        data: The features, to find candidates that were never shown, and features that know the held-out clicks.
+        examination: One number per rank, if it is known. It is estimated in any case, and compared with the given one.
         seed: For the bootstrap, the halves of the log in the test of trust bias, and the redrawn lists.
-        replicates: Of the bootstrap.
+        replicates: Number of bootstrap replicates.
         em: Whether to estimate examination by EM too, for comparison.
     """
     given = None if examination is None else check_probabilities("examination", examination)
     if given is not None and len(given) != aggregated.cutoff:
-        raise UsageError(f"examination is for {len(given)} ranks, but the log was cut at {aggregated.cutoff}.")
+        raise UsageError(f"the examination curve has {len(given)} ranks, but the log was cut at {aggregated.cutoff}.")
     LOGGER.info("Checking the log %s", aggregated.source)
     rng = np.random.default_rng(seed)
     pairs = shown_pairs(aggregated)

@@ -54,9 +54,9 @@ class ExaminationCheck:
         rank = self.worst_rank or 0
         text = f"rank {rank + 1} is given as {given[rank] / given[0]:.2f}"
         if not np.isfinite(self.curve[rank]):
-            return f"{text}, and was clicked"
+            return f"{text}, but was clicked"
         low, high = self.curve[rank] * np.exp([-1.96 * self.error[rank], 1.96 * self.error[rank]])
-        return f"{text} of rank 1, and estimated as {self.curve[rank]:.2f} ({low:.2f} to {high:.2f})"
+        return f"{text} of rank 1, but estimated as {self.curve[rank]:.2f} ({low:.2f} to {high:.2f})"
 
     @property
     def wide(self) -> bool:

@@ -1,4 +1,4 @@
-"""How fit a log is to learn from and to decide by: its numbers and its findings."""
+"""The health of a log, for learning and for verdicts: its numbers and its findings."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,7 +18,7 @@ from saferank.doctor.suspicious_clicks import SuspiciousClicks
 from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 
 Level = Literal["good", "caution", "bad"]
-NO_VERDICT = "No verdict is possible from this log, because of what is marked as blocking."
+NO_VERDICT = "No verdict is possible from this log, because of the findings marked as blocking."
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Finding:
     level: Level
     text: str
     remedy: str = ""
-    """What to change, above all about logging, to support more."""
+    """What to change, mostly in the logging, to support more."""
     code: str = field(kw_only=True)
-    """Name of its subject that stays the same whatever the wording: `demand-drifts`, `bots`."""
+    """Stable name of its subject, independent of the wording: `demand-drifts`, `bots`."""
     blocks: bool = field(default=False, kw_only=True)
-    """Whether no verdict can be given because of it."""
+    """Whether it rules out any verdict."""
 
 
 def good(code: str, text: str) -> Finding:

@@ -1,4 +1,4 @@
-"""What a log's numbers mean, in plain words: what it can and cannot support, and what to log differently.
+"""What the numbers of a log mean, in plain words: what it can and cannot support, and what to log differently.
 
 All findings, in the order in which they are shown; those about what a verdict assumes are in `assumption_findings`.
 """
@@ -20,8 +20,8 @@ FEW_CHANGES, SOME_CHANGES = 0.01, 0.1
 """Chance that rank 1 changes between two interactions of a query. Below 1 in 100, documents shown elsewhere than usual
 are the exception even in a query with a hundred interactions; from 1 in 10 on, ten interactions show one."""
 FEW_UNSEEN = 0.1
-"""Share of candidates never shown that costs little. A larger one limits what can be learned, but is no defect: most
-logs show a few of many candidates."""
+"""Share of candidates never shown that costs little. A larger share limits what can be learned, but is not a defect:
+most logs show few of many candidates."""
 FEW_MISSING, MANY_MISSING = 0.01, 0.2
 """Share of what was shown without features, which training leaves out: 1% is the noise of any join; losing a fifth
 changes what a list is."""
@@ -40,14 +40,14 @@ LOG_ALL = "Log every document that was shown, clicked or not, in every impressio
 def findings(health: Health) -> Iterator[Finding]:
     """Yield what the numbers mean, one finding per subject."""
     if health.traffic.clicks == 0:
-        text = "There is no click in this log: nothing can be learned from it."
+        text = "This log has no clicks, so nothing can be learned from it."
         yield blocking("no-clicks", text, "Check the click column.")
         return
     incomplete = list(_incomplete(health))
     yield from incomplete
     if health.traffic.pairs == health.traffic.queries:
-        text = "No query was ever shown with two documents: there is no order to learn."
-        yield _graded("bad", "no-order", text, "Check the column of documents; log lists of several.")
+        text = "No query ever shows two documents, so there is no order to learn."
+        yield _graded("bad", "no-order", text, "Check the document column, and log lists of several documents.")
     elif not incomplete:  # what is left of an incomplete log does not show how its users click
         about_clicks = list(click_findings(health))
         blocked = any(one.blocks for one in about_clicks)
@@ -70,7 +70,7 @@ def findings(health: Health) -> Iterator[Finding]:
         yield _repeated(health)
     if health.dropped:
         rows = "; ".join(describe_dropped(kind, count) for kind, count in health.dropped.items())
-        yield caution("dropped-rows", f"Left out: {rows}.", "Find out where they come from.")
+        yield caution("dropped-rows", f"Left out: {rows}.", "Find out what caused them.")
 
 
 def _graded(level: Level, code: str, text: str, remedy: str) -> Finding:
@@ -88,7 +88,7 @@ def _incomplete(health: Health) -> Iterator[Finding]:
     """Yield what shows that rows or impressions without a click were left out."""
     odd = health.suspicious
     if odd.every_row_clicked and odd.rows_missing > 0:
-        text = "Every row is a click, and ranks between them are missing: rows without a click were not logged."
+        text = "Every row is a click, and the ranks in between are missing: rows without a click were not logged."
         yield blocking("only-clicked-rows", text, LOG_ALL)
     elif odd.every_row_clicked:
         text = "Every row is a click: rows without a click were not logged, or all rows are marked as clicked."
@@ -104,65 +104,66 @@ def _incomplete(health: Health) -> Iterator[Finding]:
 def _effective(health: Health) -> Finding:
     code, effective = "effective-clicks", health.effective
     if effective is None:
-        text = "What the clicks are worth cannot be computed, because examination is not known."
-        return _graded("bad", code, text, "Vary rankings so that it can be estimated, or give --examination.")
+        text = "The effective number of clicks cannot be computed, because the examination curve is unknown."
+        return _graded("bad", code, text, "Vary the rankings so that it can be estimated, or give --examination.")
     text = (
-        f"{effective.clicks:,} clicks are worth {effective.by_clicks:,.0f} "
-        f"({effective.by_clicks / effective.clicks:.0%}) for judging a ranking by clicks."
+        f"For judging a ranking sorted by clicks, the {effective.clicks:,} clicks are worth "
+        f"{effective.by_clicks:,.0f} ({effective.by_clicks / effective.clicks:.0%})."
     )
-    remedy = "Log longer, or more at random: a click on a document shown at many ranks has a smaller weight."
+    remedy = "Log longer, or randomise more: clicks on a document shown at many ranks get smaller weights."
     gain = effective.provable_gain
     if gain is None:
         return _graded(_grade(effective.by_clicks, MANY_EFFECTIVE, FEW_EFFECTIVE), code, text, remedy)
     if gain > WANTED_GAIN:
         factor = (gain / WANTED_GAIN) ** 2
         remedy = (
-            f"Log about {factor:,.{1 if factor < 10 else 0}f} times as much to prove {WANTED_GAIN:.0%}, or less than "
-            "that with more randomness."
+            f"To prove a gain of {WANTED_GAIN:.0%}, log about {factor:,.{1 if factor < 10 else 0}f} times as much, or "
+            "less than that with more randomness."
         )
-    text += f" The held-out part can prove gains in clicks from about {gain:.1%} up"
-    text += "." if health.unit is None else f", or from far more if a few {health.unit} make most of the searches."
+    text += f" The held-out part can prove a gain in clicks of about {gain:.1%} or more."
+    if health.unit is not None:
+        text += f" If a few values of {health.unit} account for most searches, the gain must be far larger."
     return _graded(_grade(gain, SMALL_GAIN, LARGE_GAIN), code, text, remedy)
 
 
 def _varies(health: Health) -> Finding:
     code, changes = "rankings-vary", health.randomness.top_changes
     if changes is None:
-        text = "No query has two impressions, so whether rankings vary is unknown."
-        remedy = "Log longer, or write the same query in the same way (lower case, no extra spaces)."
+        text = "No query has two impressions, so nothing shows whether rankings vary."
+        remedy = "Log longer, or normalise queries (lower case, no extra spaces)."
         return _graded("bad", code, text, remedy)
     level = _grade(changes, SOME_CHANGES, FEW_CHANGES)
     how = {"good": "vary", "caution": "vary a little", "bad": "hardly vary"}[level]
     differ = f"differ at rank 1 in {changes:.1%} of cases" if changes > 0 else "never differ at rank 1"
     text = f"Rankings {how}: two impressions of a query {differ}."
     if level != "good":
-        text += " Learning can reorder what was shown, and knows little beyond that."
+        text += " Learning can reorder what was shown, but little more."
     return _graded(level, code, text, RANDOMISE)
 
 
 def _candidates(health: Health) -> Iterator[Finding]:
     coverage = health.coverage
     if coverage is None:
-        text = "Without --features, which candidates were never shown is unknown."
+        text = "Without --features, it is unknown which candidates were never shown."
         yield caution("never-shown", text, "Give --features.")
         return
     if coverage.candidates:
         level: Level = "good" if coverage.never_shown_share <= FEW_UNSEEN else "caution"
         share = f"{coverage.never_shown_share:.0%}" if coverage.never_shown_share >= 0.005 else "Less than 1%"
         text = f"{share} of the candidates were never shown" if coverage.never_shown else "Every candidate was shown"
-        text += "." if level == "good" else ": nothing can be said about them."
-        remedy = f"Let candidates from below rank {health.cutoff} into the list at random, now and then."
+        text += "." if level == "good" else ", so the log says nothing about them."
+        remedy = f"Now and then, show a random candidate from below rank {health.cutoff}."
         yield _graded(level, "never-shown", text, remedy)
     lacking = coverage.queries_without_features
     if coverage.queries_in_both == 0:
         text = "No query of the log has features."
-        yield _graded("bad", "missing-features", text, "Check that both use the same query ids.")
+        yield _graded("bad", "missing-features", text, "Check that log and features use the same query ids.")
     elif coverage.pairs_without_features:
-        text = f"{coverage.shown_without_features:.1%} of what was shown has no features and is left out of training"
+        text = f"{coverage.shown_without_features:.1%} of what was shown has no features, and training leaves it out"
         if lacking:
             text += f" ({lacking:,} {'query has' if lacking == 1 else 'queries have'} none at all)"
         level = _grade(coverage.shown_without_features, FEW_MISSING, MANY_MISSING)
-        remedy = "Compute features for everything that is shown, when it is shown."
+        remedy = "Compute the features of every document when it is shown."
         yield _graded(level, "missing-features", f"{text}.", remedy)
 
 
@@ -170,9 +171,9 @@ def _repeated(health: Health) -> Finding:
     share = health.traffic.share_in_queries_of(ENOUGH_INTERACTIONS)
     once = health.traffic.queries_seen_once / max(health.traffic.queries, 1)
     seen = f"{once:.0%} of the queries were seen once" if once > 0 else "no query was seen only once"
-    text = f"{share:.0%} of the interactions are of queries with at least {ENOUGH_INTERACTIONS}; {seen}."
+    text = f"{share:.0%} of the interactions belong to queries with at least {ENOUGH_INTERACTIONS} of them; {seen}."
     if share >= MOST:
         return good("repeated-queries", text)
-    remedy = "Log the scores that rankings are drawn by (`fit --logging-scores`): exposure is then exact."
-    text += " For the others, how often a document was exposed is a rough estimate."
+    remedy = "Log the scores from which rankings are drawn (`fit --logging-scores`); exposure is then exact."
+    text += " For the other queries, counted exposure is only a rough estimate."
     return caution("repeated-queries", text, remedy)

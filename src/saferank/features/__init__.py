@@ -1,1 +1,1 @@
-"""From wherever features lie to ranking data: tables read and checked, features prepared."""
+"""From features, wherever they are stored, to ranking data: reading and checking tables, preparing features."""

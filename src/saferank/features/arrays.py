@@ -20,8 +20,8 @@ def read_arrays(
     """Return what a policy with this schema reads; without `offsets`, all rows are of one query.
 
     An array has one column per entry of `schema.numbers`, from which indicators are made, or of `schema.columns`.
-    Columns by name (a mapping, or what else has `keys`, as a pandas DataFrame) may be more than that. A missing number
-    is NaN or None.
+    Columns by name (a mapping, or anything with `keys`, such as a pandas DataFrame) may include others. A missing
+    number is NaN or None.
     """
     if hasattr(features, "keys"):
         names: tuple[str, ...] | None = (*schema.numbers, *one_hot_names(schema.categories))
@@ -36,14 +36,14 @@ def read_arrays(
 def _read_columns(schema: FeatureSchema, columns: Any) -> NDArray[np.float32]:
     if absent := [name for name in (*schema.numbers, *schema.categories) if name not in columns]:
         there = ", ".join(map(str, columns.keys()))
-        message = f"there is no such column, and the policy reads it; there are {there}."
+        message = f"the policy needs this column; there are {there}."
         raise DataError(message, file=COLUMNS, column=absent[0])
     found: list[NDArray[np.float32]] = []
     for name in schema.numbers:
         try:
             found.append(np.asarray(columns[name], np.float32))
         except (TypeError, ValueError) as error:
-            raise DataError(f"must hold numbers ({error}); convert it.", file=COLUMNS, column=name) from error
+            raise DataError(f"must contain numbers ({error}); convert it.", file=COLUMNS, column=name) from error
     for name, values in schema.categories.items():
         place = {value: number for number, value in enumerate(values)}
         code = np.array([place.get(_text(value), -1) for value in columns[name]])

@@ -56,8 +56,8 @@ def values_of(blocks: Iterable[pa.ChunkedArray], column: str, *, file: object) -
     for block in blocks:
         found |= {value for value in block.cast(pa.string()).unique().to_pylist() if value}
         if len(found) > MOST_VALUES:
-            message = f"has more than {MOST_VALUES} values, and each would be a feature; group them, or leave it out."
+            message = f"has more than {MOST_VALUES} values, each of them a feature; group them, or leave it out."
             raise DataError(message, file=file, column=column)
     if not found:
-        raise DataError("has no value; leave it out.", file=file, column=column)
+        raise DataError("has no values; leave the column out.", file=file, column=column)
     return tuple(sorted(found))

@@ -24,7 +24,7 @@ def ids(column: pa.ChunkedArray, name: str, *, file: object, first_row: int = 0)
     """Return ids as text; a missing one is an error."""
     row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
     if row >= 0:
-        message = "got null, but every row has an id; fill it in."
+        message = "got null, but every row needs an id; fill it in."
         raise DataError(message, file=file, row=first_row + row, column=name)
     return column.cast(pa.string())
 
@@ -47,7 +47,7 @@ def numbers(
     if len(bad):
         row = int(bad[0])
         if np.isnan(exact[row]):
-            why = f"which is no number; {FILL}"
+            why = f"which is not a number; {FILL}"
         elif np.isinf(exact[row]):
             why = "which is not finite; replace it"
         else:

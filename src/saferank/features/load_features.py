@@ -53,7 +53,7 @@ def load_features(
     if _is_data_set(name):
         splits = load_dataset(str(name)).splits
         if part not in splits:
-            raise UsageError(f"no part is called '{part}'; there are {', '.join(splits)}.")
+            raise UsageError(f"there is no part '{part}'; choose from {', '.join(splits)}.")
         data = splits[part]
     elif _is_letor(name):
         data = read_letor(name)
@@ -63,7 +63,7 @@ def load_features(
             ignore,
         )
     if categorical:
-        raise UsageError(f"{name} has no columns of text; leave --categorical out.")
+        raise UsageError(f"{name} has no text columns; leave --categorical out.")
     return with_ids(without_columns(data if columns is None else chosen_columns(data, columns), ignore))
 
 
@@ -99,7 +99,7 @@ def _known_columns(data: RankingData, names: Collection[str]) -> tuple[str, ...]
     found = data.feature_names or ()
     for name in names:
         if name not in found:
-            message = f"there is no such column of numbers; there are {listed(found)}."
+            message = f"there is no such numeric column; there are {listed(found)}."
             raise DataError(message, file=data.source, column=name)
     return found
 

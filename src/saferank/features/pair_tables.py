@@ -71,7 +71,7 @@ class PairTables:
         if len(again):
             row = int(again.min())
             pair = f"document {document_ids[document[row]]} of query {query_ids[query[row]]}"
-            raise self.error(f"{pair} is in an earlier row already; keep one row per document.", first_row + row)
+            raise self.error(f"{pair} already has a row; keep one row per document.", first_row + row)
         grouped_already = bool((query[1:] >= query[:-1]).all())
         return RankingData(
             features=features if grouped_already else taken(features, rows=order),
@@ -107,18 +107,18 @@ class PairTables:
         for name in (self.query, self.document, *(self.names or ()), *self.categories):
             if name not in schema.names:
                 there = ", ".join(schema.names)
-                remedy = f" If one of them holds it, name it (--column {name}=THEIRS)." if name in IDS else ""
+                remedy = f" If it has another name there, use --column {name}=THEIRS." if name in IDS else ""
                 raise DataError(f"there is no such column; there are {there}.{remedy}", file=file, column=name)
         for name in (*(self.names or ()), *({*self.numeric} & {*schema.names})):
             if not is_numeric(kind := schema.field(name).type):
-                message = f"holds {kind}, but must hold numbers; convert or leave it out."
+                message = f"contains {kind}, but must contain numbers; convert it, or leave it out."
                 raise DataError(message, file=file, column=name)
         if self.id_types is None:
             self.id_types = str(schema.field(self.query).type), str(schema.field(self.document).type)
         if self.names is None:
             self.names = found
         elif self.candidates and (more := [name for name in found if name not in self.names]):
-            message = f"{self.sources[0].name} does not have this column of numbers; give both the same columns."
+            message = f"{self.sources[0].name} does not have this numeric column; give both files the same columns."
             raise DataError(message, file=file, column=more[0])
         return list(dict.fromkeys((self.query, self.document, *self.names, *self.categories)))
 
@@ -166,7 +166,7 @@ def _refuse_text(file: Path | str, names: set[str]) -> None:
                     try:
                         float(text or 0)
                     except ValueError:
-                        message = f"got '{text}', but must hold numbers; correct it, or leave the row out."
+                        message = f"got '{text}', but must be a number; correct it, or leave the row out."
                         raise DataError(message, file=file, row=row, column=name) from None
             first_row += batch.num_rows
 

@@ -59,9 +59,9 @@ def read_features(
         features = features or TableWriter(table.num_columns - 2)
         features.append(matrix(table))
     if not reader.feature_names:
-        raise DataError("has no column of numbers to use as a feature.", file=sources[0].name)
+        raise DataError("has no numeric column to use as a feature.", file=sources[0].name)
     if features is None:
-        raise DataError("has no row; there is nothing to read.", file=name)
+        raise DataError("has no rows; there is nothing to read.", file=name)
     return reader.grouped(pa.concat_tables(pairs), features.finish(), str(name))
 
 
@@ -147,7 +147,7 @@ def read_candidates(
             yield block(pending.slice(0, starts[-1]), starts[:-1])
             pending = pending.slice(starts[-1])
     if pending is None:
-        raise DataError("has no row; there is nothing to rank.", file=source_name(path))
+        raise DataError("has no rows; there is nothing to rank.", file=source_name(path))
     yield block(pending, np.zeros(1, np.int64))
 
 

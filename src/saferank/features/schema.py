@@ -17,7 +17,7 @@ Scaling = Literal["per-query", "none"]
 Missing = float | Literal["error", "indicator"]
 LATER = ("categories", "indicators")
 """Fields that the schema of a policy has only where it uses them; older ones have none of them."""
-FILL = "fill it in, or say what stands for it (fit: --missing indicator, or --missing 0)"
+FILL = "fill it in, or say how to treat missing values (fit --missing indicator, or fit --missing 0)"
 BLOCK = 1 << 16
 """Rows prepared at a time: features may be a memory map larger than memory."""
 
@@ -59,7 +59,7 @@ class FeatureSchema:
             raise UsageError(f"scaling '{self.scaling}' is unknown; choose {' or '.join(get_args(Scaling))}.")
         is_number = isinstance(self.missing, float | int) and math.isfinite(self.missing)
         if self.missing not in ("error", "indicator") and not is_number:
-            message = "must be 'error', 'indicator', or the number that stands for NaN"
+            message = "must be 'error', 'indicator', or the number to use instead of NaN"
             raise UsageError(f"missing={self.missing!r}: {message}.")
 
     @classmethod
@@ -118,7 +118,7 @@ class FeatureSchema:
         for place, name in enumerate(self.columns):
             made_from = indicated.get(name, name) if name not in found else name
             if made_from not in found and name not in values:
-                message = f"there is no such feature, and the policy reads it; there are {listed(found)}."
+                message = f"the policy needs this feature; there are {listed(found)}."
                 raise DataError(message, file=data.source, column=name)
             gaps += [place] if made_from != name else []
             absent += [place] if made_from not in found else []
@@ -128,7 +128,7 @@ class FeatureSchema:
         }
         for name in found:
             if name not in self.columns and name not in ignore and name not in other_values:
-                message = "the policy does not know this feature; leave the column out, or ignore it (--ignore)."
+                message = "the policy does not use this feature; leave the column out, or ignore it (--ignore)."
                 raise DataError(message, file=data.source, column=name)
         return columns, gaps, absent
 
@@ -164,7 +164,7 @@ class FeatureSchema:
         """Make a schema of what `as_json` returned; anything else is a `ValueError`."""
         known = {field.name for field in fields(cls)}
         if not isinstance(values, dict) or not known - {"base", *LATER} <= set(values) <= known:
-            raise ValueError("must have names, log1p, scaling, missing and base, and nothing unknown")
+            raise ValueError("must have names, log1p, scaling, missing and base, and no unknown fields")
         categories = values.get("categories", {})
         texts = [
             values["names"],

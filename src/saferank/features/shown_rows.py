@@ -98,7 +98,7 @@ def _starts(rows: int, group: ArrayLike | None, known: dict[str, pa.ChunkedArray
     new = np.diff(code, prepend=-1) != 0
     if "impression_id" in known:
         if len(np.unique(code[new])) != new.sum():
-            raise UsageError("the rows of an impression are apart; sort the rows by impression.")
+            raise UsageError("the rows of an impression are not together; sort the rows by impression.")
     elif "position" in known:
         new[1:] |= np.diff(known["position"].to_numpy()) <= 0
     return np.flatnonzero(new)

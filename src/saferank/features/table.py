@@ -43,15 +43,15 @@ def read_table(
     for name in (*features, *categories):
         if name not in found:
             there = ", ".join(map(str, found))
-            message = f"there is no such column, and the policy reads it; there are {there}."
+            message = f"the policy needs this column; there are {there}."
             raise DataError(message, file=SOURCE, column=name)
     if rows == 0:
-        raise DataError("has no row; there is nothing to rank.", file=SOURCE)
+        raise DataError("has no rows; there is nothing to rank.", file=SOURCE)
     values = np.empty((rows, len(features)), np.float32)
     for place, name in enumerate(features):
         column = _column(table, name, found)
         if not (is_numeric(column.type) or pa.types.is_null(column.type)):
-            raise DataError(f"holds {column.type}, but must hold numbers; convert it.", file=SOURCE, column=name)
+            raise DataError(f"contains {column.type}, but must contain numbers; convert it.", file=SOURCE, column=name)
         values[:, place] = numbers(column, name, file=SOURCE)  # NaN and infinite ones are for the schema to judge
     encoded = [one_hot(_column(table, name, found), values) for name, values in categories.items()]
     values = np.hstack([values, *encoded]) if encoded else values
@@ -75,7 +75,7 @@ def _column(table: Any, name: str, found: list[Any]) -> pa.ChunkedArray:
     try:
         column = pa.chunked_array(values if hasattr(values, "__arrow_c_stream__") else [pa.array(values)])
     except pa.ArrowException as error:
-        message = f"holds values of several kinds ({str(error).rstrip('.')}); convert them to one."
+        message = f"mixes several types of values ({str(error).rstrip('.')}); convert them to one."
         raise DataError(message, file=SOURCE, column=name) from error
     column = plain_text(column)
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -50,7 +50,7 @@ def as_arrow(value: Tabular, name: str) -> pa.Table:
             table = pa.table(value)
     except (pa.ArrowException, TypeError, ValueError) as error:  # ValueError: names that appear twice
         reason = str(error).rstrip(".")
-        message = f"cannot be read as Arrow ({reason}); give every column one type of values."
+        message = f"cannot be read as Arrow ({reason}); give each column values of one type."
         raise DataError(message, file=name) from error
     again = [column for place, column in enumerate(table.column_names) if column in table.column_names[:place]]
     if again:

@@ -29,14 +29,14 @@ def check_writable(folder: Path, path: Path, kind: str) -> None:
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        reason = f"cannot be written, because {folder} takes no new files ({error.strerror or error})"
+        reason = f"cannot be written, because no file can be created in {folder} ({error.strerror or error})"
         raise UsageError(f"{path}: {reason}; name a {kind} elsewhere.") from error
 
 
 def check_not_read(path: Path, read: Iterable[Path]) -> None:
     """Raise if `path` is one of the files that are read: it would be replaced by what is made from it."""
     if path.exists() and any(file.exists() and path.samefile(file) for file in read):
-        raise UsageError(f"--out {path} is what is read; name another file.")
+        raise UsageError(f"--out {path} is also read by this command; name another file.")
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ class FileFormat:
         return {"format": self.name, "version": self.version} | values
 
     def is_of(self, file: Path) -> bool:
-        """Whether the file is of this format, of whatever version."""
+        """Whether the file has this format, in any version."""
         try:
             values = json.loads(file.read_bytes())
         except (OSError, ValueError):
@@ -51,11 +51,11 @@ class FileFormat:
         return isinstance(values, dict) and values.get("format") == self.name
 
     def read(self, file: Path) -> dict[str, Any]:
-        """Return all that the file holds, upgraded if it is of an earlier version; a `DataError` if it is not ours."""
+        """Return the content of the file, upgraded from earlier versions; raise a `DataError` if it is not ours."""
         try:
             values = json.loads(file.read_bytes())
         except FileNotFoundError as error:
-            message = f"there is no such file, and `saferank {self.command}` writes one; check the path."
+            message = f"there is no such file; check the path. `saferank {self.command}` writes one."
             raise DataError(message, file=file) from error
         except ValueError as error:
             raise DataError(f"is not JSON ({error}); {self.again}.", file=file) from error
@@ -68,12 +68,12 @@ class FileFormat:
                 have = f"this is {__version__}, which reads up to version {self.version}"
                 message = f"has version {version} and needs {newer} or newer; {have}. Run `pip install -U saferank`."
                 raise NewerVersion(message, file=file)
-            raise DataError(f"has version {version}, which there never was; {self.again}.", file=file)
+            raise DataError(f"has version {version}, which does not exist; {self.again}.", file=file)
         for upgrade in self.upgrades[version - 1 :]:
             try:
                 values = upgrade(values)
             except (KeyError, TypeError) as error:
-                message = f"has version {version}, but not what that has ({error!r}); {self.again}."
+                message = f"has version {version}, but not the fields of that version ({error!r}); {self.again}."
                 raise DataError(message, file=file) from error
         values["version"] = self.version
         return dict(values)

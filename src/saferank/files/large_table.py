@@ -133,5 +133,5 @@ def _mapped(file: IO[bytes], shape: tuple[int, int], kind: type[Number]) -> NDAr
 
 def _cannot_write(error: OSError) -> DataError:
     reason = error.strerror or str(error)
-    message = f"cannot hold a large table ({reason}); make room, or name another temporary folder (TMPDIR)."
+    message = f"has no room for a large table ({reason}); free some space, or set TMPDIR to another folder."
     return DataError(message, file=tempfile.gettempdir())

@@ -32,7 +32,9 @@ def of_one_kind(files: Sequence[Path], path: str | Path) -> list[Path]:
         first.pop("json", None)
     if len(first) > 1:
         one, other = list(first.values())[:2]
-        message = f"holds files of several kinds, such as {one.name} and {other.name}; give a folder or a pattern with"
+        message = (
+            f"contains files of several kinds, such as {one.name} and {other.name}; give a folder or a pattern with"
+        )
         raise DataError(f"{message} files of one kind.", file=path)
     return [file for file in files if file_kind(file) in first]
 
@@ -47,7 +49,7 @@ def table_files(path: str | Path, suffixes: tuple[str, ...]) -> list[Path]:
         return [place]
     if place.is_dir():
         files = [file for file in place.rglob("*") if file.name.lower().endswith(suffixes)]
-        nothing = f"there is no file in it that ends in {', '.join(suffixes)}."
+        nothing = f"contains no file that ends in {', '.join(suffixes)}."
     else:
         files = [Path(file) for file in glob(str(path), recursive=True)]
         nothing = "no file matches this pattern" if has_magic(str(path)) else "there is no such file or folder"

@@ -1,1 +1,1 @@
-"""From wherever a click log lies to its counts."""
+"""Click logs: reading them, wherever they are stored, and counting them."""

@@ -56,9 +56,9 @@ def aggregate(
 ) -> AggregatedLog:
     """Count how often each document was shown and clicked at each position, and which were clicked together.
 
-    `cutoff`: how many ranks to count, by default as many as the log shows but at most 10. `on_bad_rows`: `error`
-    raises one `DataError` that lists all that is wrong, `drop` leaves it out and says so in the manifest.
-    `progress` is called with what is being done.
+    `cutoff`: how many ranks to count, by default as many as the log shows, but at most 10. `on_bad_rows`: `error`
+    raises one `DataError` that lists all bad rows, `drop` leaves them out and records this in the manifest.
+    `progress` is called with each step.
     """
     if cutoff is not None and cutoff < 1:
         raise UsageError(f"cutoff {cutoff}: must be 1 or more.")
@@ -68,7 +68,7 @@ def aggregate(
     tell("Looking at the rows")
     extent = _extent(table, cutoff, split)
     if extent.rows == 0:
-        raise DataError("has no row; there is nothing to aggregate.", file=log.source.name)
+        raise DataError("has no rows; there is nothing to aggregate.", file=log.source.name)
     check_rewards(table, log.asked.get("reward"), log.reward_most, log.source.name)
     check_segments(table, log.asked.get("segment"), log.source.name)
     if not extent.bad and (counted := _count(log, table, cutoff, split, extent, rankings, tell)) is not None:
@@ -80,7 +80,7 @@ def aggregate(
     table, rows = without(table, found), extent.rows
     extent = _extent(table, cutoff, split)
     if extent.rows == 0:
-        raise DataError(f"has no row left of {rows:,} once the bad ones are dropped.", file=log.source.name)
+        raise DataError(f"has no rows left: all {rows:,} are bad.", file=log.source.name)
     counted = _count(log, table, cutoff, split, extent, rankings, tell, dropped=found)
     assert counted is not None
     return counted
@@ -216,17 +216,17 @@ def _sizes(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
 
 
 def _notes(log: ClickLog, extent: _Extent, cutoff: int, alone: int, moments: list[list[Any]]) -> list[str]:
-    """Return what a reader of the counts should know of how they came to be; `alone` are impressions without a unit."""
+    """Return notes on how the counts were made; `alone` is the number of impressions without a unit."""
     notes = []
     if extent.repeated_clicks:
         rows = how_many(extent.repeated_clicks, "row")
-        notes.append(f"{rows} counted more than one click; each was taken as one click.")
+        notes.append(f"{rows} counted more than one click; each counts as one click.")
     if extent.below:
         rows = f"{extent.below:,} of {extent.rows:,} rows, with {extent.clicks_below:,} clicks,"
-        notes.append(f"{rows} stood below rank {cutoff} and were left out.")
+        notes.append(f"{rows} are below rank {cutoff} and were left out.")
     if extent.undated:
         rows = f"{extent.undated:,} of {extent.rows:,} rows"
-        notes.append(f"{rows} had no timestamp; impressions without any count as those of the first period.")
+        notes.append(f"{rows} had no timestamp; impressions without a timestamp count towards the first period.")
     if extent.periods is not None and len(moments) > 1 and extent.periods.length > DAY:
         days = extent.periods.length // DAY
         notes.append(f"The log runs from {moments[0][0]} to {moments[-1][1]}, in periods of {days} days each.")

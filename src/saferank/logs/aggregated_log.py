@@ -63,7 +63,7 @@ class _ManifestFields:
 
 @dataclass(frozen=True, eq=False)
 class AggregatedLog:
-    """What every later step needs of a log. Its size is that of the pairs that were shown, not of the log.
+    """All that later steps need of a log. Its size depends on the pairs that were shown, not on the log's rows.
 
     `shown_counts`: how often each (query, document, position) was shown and clicked. `patterns`: how often each set
     of documents was clicked together. `rankings` (None unless asked for): how often each whole ranking was shown.
@@ -74,7 +74,7 @@ class AggregatedLog:
     shown_counts: pa.Table
     patterns: pa.Table
     manifest: dict[str, Any]
-    """Where it came from, and how it was cut and split."""
+    """Where the log came from, and how it was cut and split."""
     rankings: pa.Table | None = None
     sample: pa.Table | None = None
 
@@ -141,10 +141,10 @@ class AggregatedLog:
         return missing.group_by(["query_id", "document_id"]).aggregate([("shown", "sum"), ("clicked", "sum")])
 
     def write(self, folder: str | Path) -> None:
-        """Write the folder, atomically; one that an earlier call wrote is replaced."""
+        """Write the folder atomically, replacing one that an earlier call wrote."""
         folder = Path(folder)
         if folder.exists() and not is_aggregated(folder):
-            raise UsageError(f"{folder} exists already, and is not a folder of statistics; name another.")
+            raise UsageError(f"{folder} already exists and is not an aggregated log; name another folder.")
         with whole_folder(folder) as unfinished:
             for name, file in FILES.items():
                 if (table := getattr(self, name)) is not None:
@@ -177,7 +177,7 @@ class AggregatedLog:
         most = {"period": max(len(log.periods), 1) - 1, "position": log.cutoff}
         for name, column in (("shown_counts", "period"), ("patterns", "period"), ("shown_counts", "position")):
             if (highest := pc.max(tables[name][column]).as_py() or 0) > most[column]:
-                message = f"got {highest}, but by the manifest the largest is {most[column]}; {FORMAT.again}."
+                message = f"got {highest}, but the manifest allows at most {most[column]}; {FORMAT.again}."
                 raise DataError(message, file=folder / FILES[name], column=column)
         return log
 
@@ -240,5 +240,5 @@ def _index(values: pa.ChunkedArray | pa.Array, among: pa.Array) -> NDArray[np.in
 def _of_parts(table: pa.Table, parts: str | Iterable[str]) -> pa.Table:
     wanted = [parts] if isinstance(parts, str) else list(parts)
     if unknown := sorted({*wanted} - {*PARTS}):
-        raise UsageError(f"no part is called '{unknown[0]}'; there are {', '.join(PARTS)}.")
+        raise UsageError(f"there is no part '{unknown[0]}'; choose from {', '.join(PARTS)}.")
     return table.filter(pc.is_in(table["part"], value_set=pa.array(wanted, pa.string())))

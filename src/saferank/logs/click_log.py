@@ -61,14 +61,14 @@ def open_log(
     columns = dict(columns or {})
     name, _, action = layout.partition(":")
     if name not in ("auto", *LAYOUTS) or (action and name != "ubi"):
-        raise UsageError(f"no layout is called '{layout}'; there are auto, {', '.join(LAYOUTS)}.")
+        raise UsageError(f"there is no layout '{layout}'; choose from auto, {', '.join(LAYOUTS)}.")
     found = find_source(source)
     is_ubi = "ubi_queries" in found.tables
     if name == "auto":
         nested = not is_ubi and is_nested(found.tables["log"], columns)
         name = "ubi" if is_ubi else "session" if found.session else "nested" if nested else "long"
     if is_ubi and name != "ubi":
-        raise DataError(f"holds ubi_queries and ubi_events, which is not the layout {name}.", file=found.name)
+        raise DataError(f"contains ubi_queries and ubi_events, so its layout is ubi, not {name}.", file=found.name)
     if name == "ubi" and not is_ubi:
         message = "the layout ubi has two tables: give a folder or a DuckDB file with ubi_queries and ubi_events."
         raise DataError(message, file=found.name)

@@ -1,4 +1,4 @@
-"""Logs of the rankers before: what they may be used for beside the log of the current one."""
+"""Logs of earlier rankers: what they may be used for beside the log of the current one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,8 +30,8 @@ def check_earlier(log: AggregatedLog, earlier: Sequence[AggregatedLog]) -> None:
             )
         if share_files(log.manifest, one.manifest):
             raise UsageError(
-                f"{one.source} is given as an earlier log, but it is part of {log.source}: all of an earlier log is "
-                "used, and that would use up what is held out. Give only logs that are not in it."
+                f"{one.source} is given as an earlier log, but it is part of {log.source}. Learning uses all of an "
+                "earlier log, so nothing would be held out. Give only logs that are not part of it."
             )
 
 
@@ -43,4 +43,4 @@ def described(manifest: dict[str, Any]) -> dict[str, Any]:
 def in_words(earlier: Sequence[dict[str, Any]]) -> str:
     """Return how much these earlier logs, as `described`, hold."""
     total = sum(part["interactions"] for one in earlier for part in one["parts"].values())
-    return f"{total:,} interactions of {len(earlier)} earlier log{'' if len(earlier) == 1 else 's'}"
+    return f"{total:,} interactions from {len(earlier)} earlier log{'' if len(earlier) == 1 else 's'}"

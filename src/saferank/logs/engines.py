@@ -1,4 +1,4 @@
-"""Logs in an engine that a team runs already: a table of PostgreSQL, Spark, BigQuery or Snowflake, by its URL.
+"""Logs in an existing engine: a table of PostgreSQL, Spark, BigQuery or Snowflake, given by its URL.
 
     postgres://user@host:5432/database/table, or .../database/schema/table
     spark://host:7077/table, or .../database/table; without a host, the master is that of Spark's own settings
@@ -41,7 +41,7 @@ def open_tables(text: str) -> tuple[str, dict[str, ir.Table]]:
         url = urlsplit(text)
         secret, _ = unquote(url.password or ""), url.port
     except ValueError as error:  # its message may hold a piece of the password
-        message = "is no URL; write a /, ?, # or @ in a password as %2F, %3F, %23 or %40, or leave it to PGPASSWORD."
+        message = "is not a URL; in a password, write / ? # @ as %2F %3F %23 %40, or set PGPASSWORD instead."
         raise UsageError(f"{name}: {message}") from error
     place, _, table = url.path.rpartition("/")
     spark = url.scheme == "spark"
@@ -56,7 +56,7 @@ def open_tables(text: str) -> tuple[str, dict[str, ir.Table]]:
     except Exception as error:  # of several classes, by engine
         reason = first_line(error)
         reason = reason.replace(secret, "***") if secret else reason
-        remedy = "check the address, the user and the password, and that the engine runs"
+        remedy = "check the address, the user and the password, and that the engine is running"
         raise DataError(f"cannot be reached ({reason}); {remedy}.", file=name) from error
     try:
         if not table:
@@ -71,7 +71,7 @@ def open_tables(text: str) -> tuple[str, dict[str, ir.Table]]:
 
 
 def first_line(error: Exception) -> str:
-    """Return what an engine says of an error, without the query and the stack."""
+    """Return the first line of an engine's error, without the query and the stack."""
     return (str(error).strip() or type(error).__name__).split("\n")[0]
 
 

@@ -52,7 +52,7 @@ def nested_log(source: LogSource, columns: Mapping[str, str], asked: Mapping[str
     lists = {name: table[used[name]] for name in ("document_ids", "clicks", "positions") if name in used}
     for name, values in lists.items():
         if not values.type().is_array():
-            raise DataError(f"holds {values.type()}, but must hold a list.", file=source.name, column=used[name])
+            raise DataError(f"contains {values.type()}, but must contain a list.", file=source.name, column=used[name])
     if "impression_id" in used:
         impression = identifier(table, used["impression_id"], source.name)
     elif source.row_id is not None:
@@ -141,9 +141,13 @@ def missing(table: ir.Table, source: str, absent: Mapping[str, str]) -> DataErro
     """Return the error for columns that are not there: our name -> theirs."""
     options = " ".join(f"--column {name}=THEIRS" for name in absent)
     one = next(iter(absent.values())) if len(absent) == 1 else None
-    what = "is no such column" if one else "are no columns " + ", ".join(f"'{theirs}'" for theirs in absent.values())
-    remedy = f"If {'one' if one else 'some'} of them {'holds it' if one else 'hold these'}, name it with {options}."
-    return DataError(f"there {what}; there are {_names(table)}. {remedy}", file=source, column=one)
+    what = (
+        "there is no such column"
+        if one
+        else "there are no columns " + ", ".join(f"'{name}'" for name in absent.values())
+    )
+    remedy = f"If {'it has another name' if one else 'they have other names'} there, use {options}."
+    return DataError(f"{what}; the log has {_names(table)}. {remedy}", file=source, column=one)
 
 
 def _names(table: ir.Table) -> str:
@@ -156,7 +160,9 @@ def identifier(table: ir.Table, name: str, source: str) -> ir.Value:
     if kind.is_string() or kind.is_integer():
         return table[name]
     if kind.is_floating() or kind.is_decimal() or kind.is_nested():
-        raise DataError(f"holds {kind}, but an id is a text or a whole number; convert it.", file=source, column=name)
+        raise DataError(
+            f"contains {kind}, but ids must be text or whole numbers; convert it.", file=source, column=name
+        )
     return table[name].cast("string")
 
 
@@ -167,9 +173,9 @@ def number(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Va
         return ibis.cases((table[name], _small(1)), (~table[name], _small(0)))
     if kind.is_string() and table.get_backend().name != "postgres":  # which cannot try a cast
         bad = table[name].notnull() & table[name].try_cast("float64").isnull()
-        _refuse_text(table, name, source, ids, bad, "must hold numbers")
+        _refuse_text(table, name, source, ids, bad, "must contain numbers")
     if not kind.is_numeric():
-        raise DataError(f"holds {kind}, but must hold numbers; convert it.", file=source, column=name)
+        raise DataError(f"contains {kind}, but must contain numbers; convert it.", file=source, column=name)
     return table[name]
 
 
@@ -222,5 +228,5 @@ def moment(table: ir.Table, name: str, source: str) -> ir.Value:
     if kind.is_string():
         return table[name].try_cast("timestamp")
     if not (kind.is_timestamp() or kind.is_numeric()):
-        raise DataError(f"holds {kind}, but must hold times or numbers; convert it.", file=source, column=name)
+        raise DataError(f"contains {kind}, but must contain times or numbers; convert it.", file=source, column=name)
     return table[name]

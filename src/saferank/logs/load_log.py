@@ -1,4 +1,4 @@
-"""A log for the steps that come after: a folder of statistics as it is, anything else aggregated first."""
+"""A log for later steps: an aggregated log is read, anything else is aggregated first."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def load_log(
 ) -> AggregatedLog:
     """Read a folder that `saferank aggregate` wrote, or open and aggregate a log: see `open_log` and `aggregate`.
 
-    What a folder was made with cannot be changed: options that contradict its manifest are refused.
+    Options that contradict the manifest of an aggregated log are refused.
     """
     LOGGER.info("Reading the log %s", source_name(source))
     asked = {"segment": segment, "unit": unit, "reward": reward, "reward_most": reward_most}
@@ -46,7 +46,7 @@ def load_log(
         return counted
     statistics = AggregatedLog.read(source)
     if rankings and statistics.rankings is None:
-        raise UsageError(f"{source} holds no rankings; aggregate the log again with --rankings.")
+        raise UsageError(f"{source} has no rankings; aggregate the log again with --rankings.")
     made = statistics.manifest
     given = made | {f"column {name}": theirs for name, theirs in made["columns"].items()}
     of_reward = made.get("reward") or {}

@@ -17,7 +17,7 @@ def check_reward(reward: str | None, most: float | None, layout: str) -> None:
             raise UsageError(f"--reward-most {most} without a reward; name its column with --reward COLUMN.")
         return
     if layout != "long":
-        raise UsageError(f"--reward {reward}: the layout {layout} has no rewards; bring the log to the layout long.")
+        raise UsageError(f"--reward {reward}: the layout {layout} has no rewards; convert the log to the layout long.")
     if most is None:
         raise UsageError(f"--reward {reward}: state the most that a click can be worth with --reward-most X.")
     if not (math.isfinite(most) and most > 0):

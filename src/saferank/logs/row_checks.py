@@ -25,12 +25,12 @@ KINDS = {
     "null query_id": "without a query_id",
     "null document_id": "without a document_id",
     "null timestamp": "of impressions without a timestamp, which a split by time needs",
-    "bad position": "with a position that is missing, below 1 or no whole number",
-    "repeated position": "at a position that their impression shows twice",
-    "repeated document": "with a document that their impression shows twice",
+    "bad position": "with a position that is missing, below 1 or not a whole number",
+    "repeated position": "at a position that occurs twice in their impression",
+    "repeated document": "with a document that occurs twice in their impression",
     "two queries": "of impressions with more than one query",
-    "bad click": "with clicks that are missing, negative or no whole number",
-    "click on what was not shown": "with a click on what was not shown",
+    "bad click": "with clicks that are missing, negative or not a whole number",
+    "click on what was not shown": "with a click on a document that was not shown",
 }
 """Ways in which rows can be bad, as the manifest names them -> what a message says after a number of rows."""
 ROW_ONLY = ("null impression_id", "click on what was not shown")
@@ -39,7 +39,7 @@ ROW_ONLY = ("null impression_id", "click on what was not shown")
 
 def describe_dropped(kind: str, count: int) -> str:
     """Return what was dropped, in words."""
-    dropped = how_many(count, "row") if kind in ROW_ONLY else f"{how_many(count, 'impression')} for rows"
+    dropped = how_many(count, "row") if kind in ROW_ONLY else f"{how_many(count, 'impression')} because of rows"
     return f"{dropped} {KINDS.get(kind, kind)}"
 
 
@@ -148,8 +148,8 @@ def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
 def bad_rows_error(found: list[BadRows], source: str) -> DataError:
     """Return the error that lists every kind of bad row, with counts and the first of each."""
     listed = "".join(bad.describe() for bad in found)
-    single = "single rows for clicks on what was not shown and rows without impression_id, else the whole impression"
-    remedy = f"Correct them, or leave them out with --on-bad-rows drop ({single})."
+    whole = "this drops whole impressions, but single rows if they lack an impression_id or click what was not shown"
+    remedy = f"Correct them, or leave them out with --on-bad-rows drop ({whole})."
     return DataError(f"has rows that cannot be used:{listed}\n{remedy}", file=source)
 
 
@@ -171,10 +171,10 @@ def unmatched_ids_error(log: AggregatedLog, data: RankingData) -> DataError | No
         if not len(theirs) or pc.any(pc.is_in(theirs, value_set=ours)).as_py():
             continue
         kind = log.manifest.get("id_types", {}).get(column, "text").strip("!")
-        both = f"the log holds {kind}, such as {theirs[0]}, and {data.source} holds {types[column]}, such as {ours[0]}"
-        remedy = "write the ids alike in both: convert those of one to the form of the other"
+        both = f"the log has {kind}, such as {theirs[0]}, and {data.source} has {types[column]}, such as {ours[0]}"
+        remedy = "convert the ids to the same form in both"
         name = log.manifest.get("columns", {}).get(column, column)
-        return DataError(f"none of these is among the features: {both}; {remedy}.", file=log.source, column=name)
+        return DataError(f"no id of the log occurs in the features: {both}; {remedy}.", file=log.source, column=name)
     return None
 
 
@@ -190,6 +190,6 @@ def missing_features_error(log: AggregatedLog, data: RankingData) -> DataError |
         f"\n    query_id {row['query_id']}, document_id {row['document_id']}, shown {row['shown_sum']:,}"
         for row in pairs
     )
-    many = f"{len(missing):,} pairs of query and document ({sum(missing['shown_sum'].to_pylist()):,} times)"
+    many = f"{len(missing):,} query-document pairs ({sum(missing['shown_sum'].to_pylist()):,} times)"
     remedy = "Add their features, or leave them out with --on-bad-rows drop."
-    return DataError(f"shows {many} without features in {data.source}, such as{examples}\n{remedy}", file=log.source)
+    return DataError(f"shows {many} that {data.source} lacks, such as{examples}\n{remedy}", file=log.source)

@@ -13,7 +13,7 @@ def check_segment(segment: str | None, used: Mapping[str, str]) -> None:
     for ours, theirs in used.items():
         if segment == theirs:
             raise UsageError(
-                f"--segment {segment}: this is the {ours} of the log, and no segment; name a column that is the same "
+                f"--segment {segment}: this is the {ours} of the log, not a segment; name a column that is the same "
                 "in all rows of an impression, such as the device."
             )
 
@@ -26,7 +26,7 @@ def check_segments(log: ir.Table, column: str | None, source: str) -> None:
     impressions = log.group_by("impression_id").aggregate(least=segment.min(), most=segment.max())
     for row in fetch(impressions.filter(impressions["least"] != impressions["most"]).limit(1)).to_pylist():
         message = (
-            f"impression {row['impression_id']} has both {row['least']} and {row['most']}, but a segment is the same"
+            f"impression {row['impression_id']} has both {row['least']} and {row['most']}, but must have one value"
         )
-        remedy = "name a column of the impression, such as the device"
-        raise DataError(f"{message} in all rows of an impression; {remedy}.", file=source, column=column)
+        remedy = "name a column that is the same in all rows of an impression, such as the device"
+        raise DataError(f"{message}; {remedy}.", file=source, column=column)

@@ -71,5 +71,5 @@ def _lines(file: Path) -> Iterator[tuple[str, int, str, list[str]]]:
                     raise ValueError
                 yield session, int(time), kind, rest
             except (ValueError, KeyError) as error:
-                message = "got neither `session time Q query region document ...` nor `session time C document`"
-                raise DataError(f"{message}, with tabs.", file=file, line=number) from error
+                message = "expected `session time Q query region document ...` or `session time C document`"
+                raise DataError(f"{message}, separated by tabs.", file=file, line=number) from error

@@ -157,7 +157,7 @@ def _csv_error(error: Exception) -> DataError | None:
     text = re.match(r"Error when converting column \"(.*)\"\. Could not convert string \"(.*)\" to '(.*)'", found[2])
     if text is None:
         return DataError(f"{found[2].strip()}; correct the line, or leave it out.", **place)
-    message = f"got '{text[2]}', but the first lines hold {text[3]}; correct it, or convert the log to Parquet."
+    message = f"got '{text[2]}', but the first lines contain {text[3]}; correct it, or convert the log to Parquet."
     return DataError(message, **place, column=text[1])
 
 
@@ -186,7 +186,7 @@ def find_source(source: str | Path | ir.Table | Tabular) -> LogSource:
         places = f"a file, a folder, a pattern, duckdb://file.db/table, or the URL of a table, such as {FORMS}"
         raise UsageError(f"{without_secrets(text)}: give {places}.")
     if is_aggregated(text):
-        raise UsageError(f"{text} is a folder of statistics, aggregated already; give the log that it was made from.")
+        raise UsageError(f"{text} is an aggregated log; give the log that it was made from.")
     connection = connect()
     if pair := _ubi_files(Path(text)):
         tables = {name: _read(connection, [file], text) for name, file in pair.items()}
@@ -197,7 +197,7 @@ def find_source(source: str | Path | ir.Table | Tabular) -> LogSource:
         return LogSource(text, {"log": table}, (*files,), session=True)
     table = _read(connection, files, text)
     if not len(fetch(table.select(table.columns[0]).limit(1))):  # a CSV file without rows does not say what it holds
-        raise DataError("has no row; there is nothing to aggregate.", file=text)
+        raise DataError("has no rows; there is nothing to aggregate.", file=text)
     return LogSource(text, {"log": table}, (*files,), _row_id(table, files) if ROW in table.columns else None)
 
 
@@ -207,7 +207,7 @@ def _in_memory(rows: pa.Table) -> LogSource:
     Its rows have no ids: whoever filters or sorts a table would change them, and with them the parts of impressions.
     """
     if not len(rows):
-        raise DataError("has no row; there is nothing to aggregate.", file="the log")
+        raise DataError("has no rows; there is nothing to aggregate.", file="the log")
     digest = table_digest(rows) if rows.nbytes <= LARGEST_HASHED else None
     name = f"a table of {len(rows):,} rows" if digest is None else f"table {digest[:12]}"
     connection = connect()
@@ -275,7 +275,7 @@ def _ubi_files(folder: Path) -> dict[str, Path]:
         if not there:
             return {}
         if len(there) > 1:
-            raise DataError(f"holds {there[0].name} and {there[1].name}; leave one.", file=folder)
+            raise DataError(f"contains {there[0].name} and {there[1].name}; keep only one of them.", file=folder)
         found[name] = there[0]
     return found
 
@@ -286,7 +286,10 @@ def _files(text: str) -> list[Path]:
     files = of_one_kind(files, text)
     if file_kind(files[0]) is None and not is_session_log(files[0]):
         known = ", ".join(suffixes[0] for suffixes in KINDS.values())
-        raise DataError(f"is neither a session log nor a file {known}; rename it if it is one.", file=files[0])
+        raise DataError(
+            f"is not a session log, and its name does not end in one of {known}; rename it if it is such a file.",
+            file=files[0],
+        )
     return files
 
 
@@ -301,7 +304,9 @@ def _read(connection: Any, files: list[Path], name: str) -> ir.Table:
             try:
                 pq.read_schema(file)
             except (pa.ArrowInvalid, OSError) as broken:
-                message = "is no Parquet file, or was cut short; write it again, or rename it if it is of another kind."
+                message = (
+                    "is not a Parquet file, or is truncated; write it again, or rename it if it is another format."
+                )
                 raise DataError(message, file=file) from broken
         reason = first_line(error)
         for file in files:

@@ -91,11 +91,11 @@ class TimeSplit:
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", _checked(self.shares))
         if self.boundaries is not None and len(self.boundaries) != len(PARTS) - 1:
-            raise UsageError(f"got {len(self.boundaries)} boundaries of time, but {len(PARTS)} parts have 2 between.")
+            raise UsageError(f"got {len(self.boundaries)} time boundaries, but {len(PARTS)} parts need 2.")
 
     def fitted(self, log: ir.Table, source: str) -> Self:
         """Return the split with its boundaries, those of the log's quantiles if none were given."""
-        _check_timestamp(log, source, "or split by hash")
+        _check_timestamp(log, source, "or use --split-by hash")
         boundaries = self.boundaries
         if boundaries is None:
             first = log.group_by("impression_id").aggregate(first=log["timestamp"].min())
@@ -137,12 +137,12 @@ class UntilSplit:
     def __post_init__(self) -> None:
         shares = tuple(float(share) for share in self.shares)
         if len(shares) != 2 or not (min(shares) >= 0 and shares[1] > 0 and math.isclose(sum(shares), 1.0)):
-            raise UsageError(f"shares {shares} of validation and certify: something must be left to certify by.")
+            raise UsageError(f"shares {shares} of validation and certify: certify needs a share above 0.")
         object.__setattr__(self, "shares", shares)
 
     def fitted(self, log: ir.Table, source: str) -> Self:
         """Return the split with the moment as a value of the log's kind of timestamp."""
-        _check_timestamp(log, source, "or say --trained-without-held-out if that is so")
+        _check_timestamp(log, source, "or, if that is true, use --trained-without-held-out")
         kind, until = log["timestamp"].type(), self.until
         ends = fetch_row(log.aggregate(first=log["timestamp"].min(), last=log["timestamp"].max()))
         if kind.is_timestamp():
@@ -154,7 +154,7 @@ class UntilSplit:
             until = math.floor(until) if kind.is_integer() else until
         if ends["last"] is None or ends["last"] <= until:
             raise DataError(
-                f"has nothing after {until}, until when the ranker was trained; give a log that goes on after it.",
+                f"has nothing after {until}, until which the ranker was trained; give a log that goes on after it.",
                 file=source,
                 column="timestamp",
             )
@@ -245,17 +245,17 @@ def until_split(moment: str | float | date, split: Split | None) -> UntilSplit:
     if split is None:
         return UntilSplit(until)
     if not isinstance(split, HashSplit) or split.by == "query":
-        raise UsageError("what came after a moment is split by impression or unit; leave --split-by out.")
+        raise UsageError("with --trained-until, the log is split by impression or unit; leave --split-by out.")
     _, *later = split.shares
     if not sum(later):
-        raise UsageError("the split leaves nothing to certify by; give shares such as 60/20/20.")
+        raise UsageError("the split leaves nothing to certify on; give shares such as 60/20/20.")
     return UntilSplit(until, tuple(share / sum(later) for share in later), split.seed, split.by)
 
 
 def _checked(shares: tuple[float, ...]) -> tuple[float, ...]:
     shares = tuple(float(share) for share in shares)
     if len(shares) != len(PARTS) or not all(share >= 0 for share in shares) or not math.isclose(sum(shares), 1.0):
-        raise UsageError(f"shares {shares}: give one of each of {', '.join(PARTS)}, from 0 up, that add up to 1.")
+        raise UsageError(f"shares {shares}: give one for each of {', '.join(PARTS)}, 0 or more, adding up to 1.")
     return shares
 
 
@@ -266,8 +266,8 @@ def _ends(shares: tuple[float, ...]) -> list[float]:
 
 def _check_timestamp(log: ir.Table, source: str, otherwise: str) -> None:
     if "timestamp" not in log.columns:
-        remedy = f"name it (--column timestamp=THEIRS) {otherwise}."
-        message = f"a split by time needs a timestamp, and this log has none; {remedy}"
+        remedy = f"name its column (--column timestamp=THEIRS), {otherwise}."
+        message = f"a split by time needs timestamps, and this log has none; {remedy}"
         raise DataError(message, file=source, column="timestamp")
 
 

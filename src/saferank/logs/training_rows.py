@@ -50,7 +50,7 @@ def write_training_rows(log: ClickLog, split: Split, out: Path) -> TrainingRows:
             impressions.aggregate(kept=impressions.count(where=~held_out), held_out=impressions.count(where=held_out))
         )
         if found["kept"] == 0:
-            message = "has nothing that is not held out; choose another split, such as 60/20/20."
+            message = "has no impressions outside the held-out part; choose another split, such as 60/20/20."
             raise DataError(message, file=log.source.name)
         free = impressions.filter(~held_out).select(**{IMPRESSION: impressions["impression_id"]})
         chosen = rows.semi_join(free, IMPRESSION).drop(IMPRESSION)

@@ -38,7 +38,9 @@ def ubi_log(source: LogSource, columns: Mapping[str, str], asked: Mapping[str, s
     used = pick(queries, name, QUERIES, ("timestamp",), of_queries)
     hits = queries[used["query_response_hit_ids"]]
     if not hits.type().is_array():
-        raise DataError(f"holds {hits.type()}, but must hold lists.", file=name, column=used["query_response_hit_ids"])
+        raise DataError(
+            f"contains {hits.type()}, but must contain lists.", file=name, column=used["query_response_hit_ids"]
+        )
     searches = queries.select(
         impression_id=queries[used["query_id"]].cast("string"),
         query_id=queries[used["user_query"]].cast("string"),
@@ -89,8 +91,8 @@ def _check_action(events: ir.Table, actions: ir.Value, wanted: ir.Value, action:
         return
     there = fetch(events.select(action=actions).distinct().order_by("action").limit(20))["action"].to_pylist()
     what = f"is '{action}'" if action else "ends in 'click'"
-    message = f"no action {what}; there are {', '.join(map(str, there)) or 'none'}."
-    remedy = "Name the one that stands for a click: --layout ubi:ACTION."
+    message = f"no action {what}; the actions are {', '.join(map(str, there)) or 'none'}."
+    remedy = "Name the action that means a click: --layout ubi:ACTION."
     raise DataError(f"{message} {remedy}", file=name, column="action_name")
 
 

@@ -49,33 +49,33 @@ def make_plan(
 ) -> Plan:
     """Return the plan.
 
-    All parts of the log are used: a plan decides nothing that a certificate will have to answer for.
+    All parts of the log are used, because a plan does not affect any certificate.
 
     Args:
         data: The candidates.
-        scores: The current ranker's, one per candidate; without them, minus the mean rank in the log.
+        scores: The current ranker's scores, one per candidate; by default, minus the mean rank in the log.
         examination: One number per rank; without it, estimated from the log.
         delta: As for `certify`.
         most_cost: Share of the clicks that may be lost while logging.
     """
     if not 0.0 < delta < 0.5:
-        raise UsageError(f"got delta {delta}, but it lies between 0 and 0.5.")
+        raise UsageError(f"got delta {delta}, but it must lie between 0 and 0.5.")
     if not most_cost >= 0.0:
-        raise UsageError(f"got a cost of at most {most_cost}, but it is a share of the clicks, from 0 up.")
+        raise UsageError(f"got a largest cost of {most_cost}, but it must be a share of the clicks, 0 or more.")
     LOGGER.info("Planning from %s", log.source)
     report = progress or (lambda _: None)
     rng = np.random.default_rng(seed)
     statistics = log.statistics(PARTS, data)
     interactions = statistics.total_interactions
     if not interactions or not statistics.clicks.any():
-        what = "click on" if interactions else "interaction with"
+        what = "clicks on" if interactions else "interactions with"
         raise DataError(f"has no {what} these candidates; check --features and the ids.", file=log.source)
     patterns = log.click_patterns(PARTS, data)
     report("Estimating examination")
     curve, curve_from, notes = _examination(log, statistics, examination, rng)
     clicks = int(pc.sum(log.shown_counts["clicked"]).as_py() or 0)
     if missing := clicks - int(statistics.clicks.sum()):
-        notes.append(f"{missing / clicks:.1%} of the clicks are on documents that F lacks and are left out.")
+        notes.append(f"{missing / clicks:.1%} of the clicks are on documents without features and are left out.")
     ranker, ranker_from = mean_rank_scores(statistics), "minus the mean rank in the log (so T is in ranks)"
     if scores is not None:
         ranker, ranker_from = np.ascontiguousarray(scores, np.float64), "given"
@@ -89,7 +89,7 @@ def make_plan(
     report("Choosing temperatures")
     grid = temperature_grid(worlds.scores, worlds.offsets, curve, worlds.weight)
     if not grid:
-        raise DataError("has no query with two candidates: there is no order to vary.", file=log.source)
+        raise DataError("has no query with two candidates, so there is no order to vary.", file=log.source)
     randomisations = [BY_SCORE, *(Randomisation("temperature", amount) for amount in grid)]
     if len(curve) > 1:
         randomisations += [Randomisation("swap", amount) for amount in SWAPS]
@@ -97,7 +97,7 @@ def make_plan(
     total_days = logged_days(log)
     per_day = None if total_days is None else interactions / total_days
     if total_days is not None and total_days < 1.0:
-        notes.append(f"The log spans {24 * total_days:.1f} hours: days at its own traffic are a rough guess.")
+        notes.append(f"The log spans only {24 * total_days:.1f} hours, so the numbers of days are a rough guess.")
     held_out = float((log.manifest.get("split") or {}).get("shares", DEFAULT_SHARES)[-1])
     by_score = BY_SCORE.exposure(ranker, statistics.offsets, curve)
     per_document = np.repeat(statistics.interactions / interactions, np.diff(statistics.offsets))
@@ -145,17 +145,17 @@ def _examination(
     """Return the curve, where it is from, and what is doubtful about it."""
     curve = None if given is None else check_probabilities("examination", given)
     if curve is not None and len(curve) != log.cutoff:
-        raise UsageError(f"examination is for {len(curve)} ranks, but the log was cut at {log.cutoff}.")
+        raise UsageError(f"the examination curve has {len(curve)} ranks, but the log was cut at {log.cutoff}.")
     if curve is not None and not curve[0] > 0:
-        raise UsageError("examination of rank 1 is 0, but then nothing would be clicked there; give a positive one.")
+        raise UsageError("the examination of rank 1 is 0, but it must be positive: users click there.")
     estimate = estimate_examination(statistics, rng)
     if curve is not None:
         return curve, "given", _doubts(curve / curve[0], estimate)
     if not estimate.complete:
         note = (
-            "The log does not show how often each rank is examined, because too few documents were shown at several "
-            "ranks, so 1/rank is assumed here. The plan is a rough guide then; no verdict will use this curve. Give "
-            "--examination if it is known from an experiment."
+            "Too few documents were shown at several ranks to estimate how often each rank is examined. This plan "
+            "assumes 1/rank, so it is a rough guide; no verdict will use this curve. If you know the curve from an "
+            "experiment, give --examination."
         )
         return 1.0 / np.arange(1.0, log.cutoff + 1.0), "assumed: 1/rank", [note]
     return estimate.probabilities(), f"estimated by {estimate.method}", [f"Examination: {w}" for w in estimate.warnings]
@@ -164,13 +164,13 @@ def _examination(
 def _doubts(relative: Floats, estimate: ExaminationEstimate) -> list[str]:
     """Return how the log contradicts a given curve, relative to rank 1, or that it cannot check it."""
     if not estimate.complete:
-        return ["This log varies too little to check the given examination; if that is wrong, so are all numbers here."]
+        return ["Rankings vary too little to check the given examination curve. If it is wrong, so is this plan."]
     off = (relative * (1.0 + MARGIN) < estimate.low) | (relative > estimate.high * (1.0 + MARGIN))
     if not off.any():
         return []
     rank = int(np.flatnonzero(off)[0])
     return [
-        f"The log contradicts the given examination: rank {rank + 1} is given as {relative[rank]:.2f} of rank 1, but "
+        f"The log contradicts the given curve: rank {rank + 1} is given as {relative[rank]:.2f} of rank 1, but "
         f"is examined {estimate.low[rank]:.2f} to {estimate.high[rank]:.2f} times as often. Leave --examination out."
     ]
 

@@ -14,7 +14,7 @@ AS_GOOD = 1.25
 """A log that needs up to this many times the interactions counts as good as the recommended one: the numbers are not
 more precise."""
 MOST_DAYS = 3650.0
-"""Ten years: what takes longer is as good as never."""
+"""Ten years: anything longer counts as never."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Need:
 
     @property
     def feasible(self) -> bool:
-        """Whether so much can be logged: a finite number of interactions, in ten years at most."""
+        """Whether this much can be logged: a finite number of interactions, in at most ten years."""
         return math.isfinite(self.interactions) and (self.days_held_out is None or self.days_held_out <= MOST_DAYS)
 
     @property
@@ -57,7 +57,7 @@ class Way:
     moved: float
     """Share of the exposure that goes to other documents than in the ranking by score."""
     cost: float
-    """Clicks per interaction lost against the log as it is; negative for a gain. The best estimate."""
+    """Clicks per interaction lost compared with the current log, best estimate; negative for a gain."""
     cost_at_most: float
     """Its upper confidence limit."""
     relative_cost: float
@@ -78,7 +78,7 @@ class Way:
         """What to do, for the ways that vary rankings."""
         if self.kind == "temperature":
             return f"draw rankings with temperature {self.amount:g}"
-        return f"swap neighbouring ranks with chance {self.amount:.0%}"
+        return f"swap neighbouring ranks with probability {self.amount:.0%}"
 
     @property
     def cells(self) -> list[str]:
@@ -153,27 +153,28 @@ def recommendation(plan: Plan) -> str:
         )
     logged, way = next(one for one in plan.ways if one.kind == "as logged").goal, plan.recommended
     if way is not None and logged.interactions <= way.goal.interactions:
-        return f"Keep logging as it is: rankings vary enough, and {logged.in_words} of such a log would certify {goal}."
+        return f"Keep logging as now: rankings vary enough, and {logged.in_words} of this log would certify {goal}."
     if not plan.able:
-        return f"None of the ways to randomise that were considered would certify {goal}."
+        return f"None of the ways to randomise considered here would certify {goal}."
     if way is None:
         cheapest = min(plan.able, key=lambda way: way.relative_cost_at_most)
         return (
-            f"No way to randomise certifies {goal} and costs at most {percent(plan.most_cost)} of the clicks. The "
-            f"cheapest that certifies it: {cheapest.instruction}, which takes "
+            f"No way to randomise certifies {goal} at a cost of at most {percent(plan.most_cost)} of the clicks. The "
+            f"cheapest way that certifies it is to {cheapest.instruction}, which takes "
             f"{cheapest.goal.in_words} and costs at most {cheapest.relative_cost_at_most:.2%} "
             f"(estimate {cheapest.relative_cost:.2%}). Raise --most-cost to accept it."
-            + (f" The log as it is would take {logged.in_words}." if logged.feasible else "")
+            + (f" Without any change, it takes {logged.in_words}." if logged.feasible else "")
         )
     need = way.goal
     text = (
-        f"{way.instruction[0].upper()}{way.instruction[1:]}: it costs at most {max(way.relative_cost_at_most, 0.0):.2%}"
-        f" of the clicks, and {need.in_words} of such a log would certify {goal}"
+        f"{way.instruction[0].upper()}{way.instruction[1:]}. This costs at most "
+        f"{max(way.relative_cost_at_most, 0.0):.2%} of the clicks, and {need.in_words} of such a log would certify "
+        f"{goal}"
     )
     if need.days_all is not None:
         text += f" ({days(need.days_all)} for a candidate made elsewhere, with the whole log held out)"
     if logged.interactions <= AS_GOOD * need.interactions:
-        return f"{text}. The log as it is varies enough: it takes {logged.in_words} without any change."
+        return f"{text}. But rankings vary enough as they are: without any change, it takes {logged.in_words}."
     return f"{text}."
 
 
@@ -181,19 +182,17 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     """Return what the numbers rest on."""
     curve = ", ".join(f"{value:.2g}" for value in plan.examination)
     return (
-        f"Scores: {plan.scores_from}. Examination: {plan.examination_from} ({curve}); users are assumed to be "
+        f"Scores: {plan.scores_from}. Examination: {plan.examination_from} ({curve}). Clicks are assumed to be "
         "position-based.",
-        "To certify: a policy that is truly that much better, and moves as much as learned policies do, is proven "
-        f"better than the ranker of this log with {1 - plan.delta:.0%} confidence, {plan.power:.0%} of the time, at a "
-        "single look (normal approximation: a guide to within a factor of a few, not a promise).",
-        *(
-            f"A gain of {gain:.0%}: as far as the log shows, no ranking of these candidates reaches it."
-            for gain in plan.unreachable
-        ),
-        "Counted in clicks, each interaction by itself: a verdict by users (--unit) or rewards (--reward) may need far "
-        "more.",
+        "To certify a gain means: a policy that is truly that much better, and moves as much exposure as learned "
+        f"policies do, is proven better than the current ranker with {1 - plan.delta:.0%} confidence, in "
+        f"{plan.power:.0%} of such logs, at a single look. This is a normal approximation, right to within a factor of "
+        "a few, not a promise.",
+        *(f"As far as the log shows, no ranking of these candidates gains {gain:.0%}." for gain in plan.unreachable),
+        "The plan counts clicks of independent interactions: a verdict by users (--unit) or rewards (--reward) may "
+        "need far more.",
         "Rankings that never vary leave the examination curve unchecked and are not recommended. Swaps show nothing "
-        f"from below rank {plan.cutoff}: they certify only policies that bring in little from there.",
+        f"from below rank {plan.cutoff}, so they certify only policies that bring in little from there.",
     )
 
 

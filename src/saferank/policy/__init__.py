@@ -1,1 +1,1 @@
-"""A learned ranking policy: how it is kept in a folder, and how it scores and ranks. Nothing here trains."""
+"""A learned ranking policy: storing it in a folder, scoring and ranking with it. Nothing here trains."""

@@ -65,7 +65,7 @@ def read_policy(folder: Path) -> Policy:
         message = f"does not describe a scorer and the examination of its ranks ({error!r}); {AGAIN}."
         raise DataError(message, file=folder / MANIFEST) from error
     if (schema.base is not None) != (kind.settings.get("start") == "column"):
-        raise DataError(f"has another base column than the scorer begins with; {AGAIN}.", file=folder / SCHEMA)
+        raise DataError(f"has a different base column than the scorer; {AGAIN}.", file=folder / SCHEMA)
     try:
         _ = policy.parts
     except DataError as error:
@@ -75,12 +75,12 @@ def read_policy(folder: Path) -> Policy:
 
 
 def is_model(folder: Path) -> bool:
-    """Whether this is a folder that `write_policy` wrote, of whatever version."""
+    """Whether this is a folder that `write_policy` wrote, in any version."""
     return FORMAT.is_of(folder / MANIFEST)
 
 
 def check_model_folder(folder: Path) -> None:
-    """Raise if a model must not be written there: something else is there already, or the parent is not a folder."""
+    """Raise if a model must not be written there: something else is there, or the parent is not a folder."""
     if folder.exists() and not is_model(folder):
         raise UsageError(f"{folder} already exists and is not a model; name another folder.")
     check_parents(folder, "folder")
@@ -96,9 +96,7 @@ def _read_file(file: Path, manifest: dict[str, Any]) -> bytes:
     except (KeyError, TypeError) as error:
         raise DataError(f"has no hash of {file.name}; {AGAIN}.", file=file.parent / MANIFEST) from error
     if _sha256(text) != wanted:
-        raise DataError(
-            f"is not the file that the manifest describes: it was truncated or changed; {AGAIN}.", file=file
-        )
+        raise DataError(f"is not the file described in the manifest: it was truncated or changed; {AGAIN}.", file=file)
     return text
 
 
@@ -106,7 +104,7 @@ def _weights(text: bytes, file: Path) -> dict[str, NDArray[Any]]:
     try:
         return arrays_of(text)
     except SafetensorError as error:
-        raise DataError(f"does not hold weights ({error}); {AGAIN}.", file=file) from error
+        raise DataError(f"does not contain weights ({error}); {AGAIN}.", file=file) from error
 
 
 def _json_bytes(values: dict[str, Any]) -> bytes:

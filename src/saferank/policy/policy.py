@@ -39,11 +39,11 @@ class ScorerKind:
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """A Plackett-Luce policy over the scores of a scorer, with the examination of the ranks that it was learned for."""
+    """A Plackett-Luce policy over the scores of a scorer, with the examination curve that it was learned for."""
 
     kind: ScorerKind
     weights: Mapping[str, NDArray[Any]]
-    """Those of the scorer, by the names that PyTorch gives them."""
+    """The weights of the scorer, by their PyTorch names."""
     schema: FeatureSchema
     examination: NDArray[np.float64]
     manifest: dict[str, Any] = field(default_factory=dict)
@@ -56,12 +56,12 @@ class Policy:
 
     @cached_property
     def parts(self) -> ScorerParts:
-        """The scorer as arrays; a `DataError` if the weights are not those of such a scorer."""
+        """The scorer as arrays; raises a `DataError` if the weights do not fit it."""
         return ScorerParts.of(self.kind.name, self.kind.settings, self.weights, len(self.schema.columns))
 
     @cached_property
     def scorer(self) -> torch.nn.Module:
-        """The scorer as PyTorch has it, to go on learning with a copy of it."""
+        """The scorer as a PyTorch module, for further training of a copy."""
         import torch
 
         scorer = self.kind.make(len(self.schema.columns), seed=0)
@@ -75,13 +75,13 @@ class Policy:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the policy was learned from, as far as the manifest says."""
+        """What the policy was learned from, if the manifest says so."""
         found = self.manifest.get("inputs")
         return found if isinstance(found, dict) else {}
 
     @property
     def id_columns(self) -> dict[str, str]:
-        """What `query_id` and `document_id` are called in the log that the policy was learned from."""
+        """The names of `query_id` and `document_id` in the log that the policy was learned from."""
         named = (self.inputs.get("log") or {}).get("columns") or {}
         return {name: str(named.get(name) or name) for name in ("query_id", "document_id")}
 
@@ -106,8 +106,8 @@ class Policy:
                 text too. Other columns are ignored.
             offsets: `offsets[q]:offsets[q + 1]` are the documents of query q, if there are several.
             serve_as: `deterministic` ranks by score, `sampled` draws rankings from the policy.
-            seed: gives the same sampled rankings again, or a generator to draw with; by default every call draws anew.
-            cutoff: number of documents shown, by default as many as the policy knows the examination of.
+            seed: reproduces sampled rankings, or a generator to draw with; by default every call draws new rankings.
+            cutoff: number of documents shown, by default all ranks whose examination the policy knows.
         """
         if isinstance(features, RankingData) and offsets is not None:
             raise UsageError("RankingData has offsets of its own; leave offsets out.")
@@ -118,15 +118,15 @@ class Policy:
         return serve(scores, data.offsets, examination, serve_as=serve_as, rng=rng)
 
     def exposure(self, data: RankingData) -> NDArray[np.float64]:
-        """Return the expected examination of each document, rankings being drawn from the policy."""
+        """Return the expected examination of each document, with rankings drawn from the policy."""
         from saferank.engine.plackett_luce import exposure
 
         return exposure(self.scores(data), data.offsets, self.examination).astype(np.float64)
 
     def at_temperature(self, temperature: float) -> Policy:
-        """Return the policy whose scores are these, divided by a temperature: above 1, drawn rankings vary more."""
+        """Return the policy with its scores divided by a temperature: above 1, drawn rankings vary more."""
         if not 0.0 < temperature < math.inf:
-            raise UsageError(f"a temperature is a positive number; got {temperature}.")
+            raise UsageError(f"a temperature must be a positive number; got {temperature}.")
         from saferank.policy.scorers.trees import Trees
 
         scorer = deepcopy(self.scorer)

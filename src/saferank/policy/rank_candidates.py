@@ -36,8 +36,8 @@ def rank_candidates(
     """Yield a table for each block of queries, its rows in the order of the candidates; see `serve` for the columns.
 
     `log_probability`, of the ranks that are shown, is a column if rankings are drawn; it is the same in all rows of a
-    query. The same `seed` draws the same rankings, whatever the blocks; without one they are drawn afresh. `cutoff`:
-    show fewer ranks than the policy was learned for.
+    query. The same `seed` draws the same rankings, whatever the blocks; without a seed, they differ each time.
+    `cutoff`: show fewer ranks than the policy was learned for.
     """
     examination = shown_examination(policy.examination, cutoff)
     schema = output_schema(serve_as)
@@ -45,7 +45,7 @@ def rank_candidates(
     for data in candidates:
         served = serve(policy.scores(data), data.offsets, examination, serve_as=serve_as, rng=rng)
         if data.query_ids is None or data.document_ids is None:
-            raise DataError("has no ids of queries and documents; add them.", file=data.source)
+            raise DataError("has no query and document ids; add them.", file=data.source)
         query_ids = pa.array(data.query_ids, pa.string()).take(pa.array(data.query_of_document))
         columns = [query_ids, pa.array(data.document_ids, pa.string()), served.scores, served.rank, served.exposure]
         if served.log_probability is not None:
@@ -69,6 +69,6 @@ def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> in
 
 
 def check_output(out: Path) -> None:
-    """Raise unless the name of the file says in which format to write it."""
+    """Raise unless the file name ends in a known format."""
     if out.suffix not in WRITERS:
         raise UsageError(f"{out}: must end in {' or '.join(WRITERS)}, which decides the format.")

@@ -1,4 +1,4 @@
-"""What a policy shows: ranks, and the exposure of each document, by the way it is served."""
+"""What a policy shows: ranks, and the exposure of each document, depending on how it is served."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Served:
 
     @cached_property
     def exposure(self) -> NDArray[np.float64]:
-        """Expected examination of the document, served like this: the propensity that the next log needs.
+        """Expected examination of the document when served in this way: the propensity that the next log needs.
 
-        Of drawn rankings it is the exact expectation, whichever was drawn, and needs Numba.
+        For drawn rankings, it is the exact expectation over all of them, and needs Numba.
         """
         if self.log_probability is None:
             return examination_of_ranks(self.rank, self.examination)
@@ -52,11 +52,10 @@ def serve(
 ) -> Served:
     """Return the rank of each document within its query, and the exposure that this way of serving gives it.
 
-    `deterministic`: by score, ties in the order in which the documents stand. A document's exposure is the
-    examination of its rank, and 0 beyond the last one that is shown: such a log says nothing about what it never
-    shows. `sampled`: one ranking per query, drawn from the Plackett-Luce policy with `rng`: the order of s_d + Gumbel
-    noise. Documents draw one after the other: the same generator gives the same rankings, served at once or query by
-    query.
+    `deterministic`: by score, with ties in the given order of the documents. A document's exposure is the examination
+    of its rank, and 0 below the last rank shown: such a log says nothing about documents it never shows. `sampled`: one
+    ranking per query, drawn from the Plackett-Luce policy with `rng`: the order of s_d + Gumbel noise. Noise is drawn
+    document by document, so the same generator gives the same rankings for all queries at once and query by query.
     """
     scores, offsets = np.asarray(scores, np.float32), np.asarray(offsets, np.int64)
     weights = np.asarray(examination, np.float64)
@@ -64,7 +63,7 @@ def serve(
     if serve_as == "deterministic":
         return Served(offsets, weights, scores, ranks_by_score(scores, offsets))
     if rng is None:
-        raise UsageError("rankings are drawn with a random generator; pass one as rng.")
+        raise UsageError("drawing rankings needs a random generator; pass one as rng.")
     rank = ranks_by_score(check_scores(scores) + rng.gumbel(size=len(scores)), offsets)
     chance = _log_probability(scores.astype(np.float64), offsets, _shown(rank, offsets, len(weights)))
     return Served(offsets, weights, scores, rank, chance)
@@ -97,7 +96,7 @@ def tie_groups(scores: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[NDArra
 
 
 def check_serve_as(serve_as: str) -> None:
-    """Raise unless it is a way to serve."""
+    """Raise for an unknown way to serve."""
     if serve_as not in get_args(ServeAs):
         raise UsageError(f"serve_as='{serve_as}' is unknown; choose {' or '.join(get_args(ServeAs))}.")
 

@@ -70,7 +70,7 @@ def main_figure(results: Results, *, delta: float = DELTA) -> Figure:
     present = {method for _, method, _ in results.values}
     lines = [line for method, line in METHOD_LINES.items() if method in present]
     if not lines:
-        raise UsageError("the results hold no method that learns from clicks yet: nothing to draw.")
+        raise UsageError("the results contain no method that learns from clicks yet, so there is nothing to draw.")
     rows = []
     for dataset in results.datasets:
         curves = {line.name: results.curve(dataset, method, delta) for method, line in METHOD_LINES.items()}
@@ -91,7 +91,7 @@ def ablation_figure(results: Results) -> Figure:
     methods = ("action-crm", "exposure-crm")
     deltas = sorted({delta for _, method, delta in results.values if method in methods}, reverse=True)
     if not deltas:
-        raise UsageError("the results hold neither action-crm nor exposure-crm: no delta to compare.")
+        raise UsageError("the results contain neither action-crm nor exposure-crm, so there is no delta to compare.")
     step = max(1.0, (len(deltas) - 1) / (len(DELTA_COLOURS) - 1))
     lines = [Line(_decimal(delta), DELTA_COLOURS[math.floor(i / step)]) for i, delta in enumerate(deltas)]
     rows = []

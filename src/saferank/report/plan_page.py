@@ -72,5 +72,5 @@ def cost_chart(plan: Plan) -> Markup | None:
         layer([row for row in rows if row["chosen"]]).mark_point(size=260, strokeWidth=2, opacity=1),
         layer(labelled).mark_text(dx=9, dy=-8, align="left", fontSize=11).encode(text="label:N"),
     ]
-    label = "Upper limit of the cost of logging against the time until a gain is certified"
+    label = "Upper limit of the cost of logging, against the time until a gain is certified"
     return chart_svg(layers, "cost", label, width=480, height=300)

@@ -12,7 +12,7 @@ from saferank.report.page import signed
 from saferank.verdict.certificate import Certificate, confidence
 from saferank.verdict.exposure_shift import Changes
 
-DIFFERENCE = "clicks per interaction, new minus old"
+DIFFERENCE = "clicks per interaction, new minus current"
 MOST_ROWS = 25
 """Of a chart with one row per segment: more cannot be read."""
 GROUPS = (1, 2, 3, 5, 10, 20)

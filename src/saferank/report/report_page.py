@@ -14,21 +14,21 @@ from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN,
 from saferank.verdict.exposure_shift import Changes
 
 BROKEN_BY = {
-    INDEPENDENT: "users who come back (give `--unit`), bots, a sale or a season in the log; other traffic after "
+    INDEPENDENT: "users who come back (use `--unit`), bots, a sale or a season in the log; other traffic after "
     "deployment. A split by time, with the last days held out, shows whether the past predicts the future.",
-    MIX: "other queries after deployment than in the held-out part.",
+    MIX: "queries after deployment that differ from those in the held-out part.",
     POSITION_BASED: "users who click high ranks because they are high; a good document that takes clicks from those "
     "below it; a layout in which ranks look different.",
     EXAMINATION: "several devices or layouts mixed in one log; users who are not position-based.",
     GIVEN: "a curve from other traffic, another device or another layout. If it is too steep, clicks at low ranks "
     "count too much, and documents moved up from there look better than they are.",
-    KNOWN: "rules or filters that change the ranking after the scores; scores of another version of the ranker.",
-    STABLE: "a ranker that moves documents up on the day on which they are wanted. With timestamps this is checked.",
-    UNSEEN: "a ranker trained on all clicks of this log: it then looks better than it is. Train it on what `saferank "
-    "split` writes.",
-    WITHIN: "a ranker that follows demand within a day. Whether it does so with the hour of the day is checked.",
-    NORMAL: "a few clicks with very large weights: then far more interactions are needed than it seems.",
-    THEOREM_1: "rankings in which documents appear and disappear together: there the constant is too small.",
+    KNOWN: "rules or filters that change the ranking after scoring; scores of another version of the ranker.",
+    STABLE: "a ranker that moves documents up on days of high demand for them. With timestamps, this is checked.",
+    UNSEEN: "a ranker trained on all clicks of this log, which makes it look better than it is. Train it on what "
+    "`saferank split` writes.",
+    WITHIN: "a ranker that follows demand within a day. Whether it follows the hour of the day is checked.",
+    NORMAL: "a few clicks with very large weights, which need far more interactions than it seems.",
+    THEOREM_1: "rankings in which documents appear and disappear together, for which the constant is too small.",
 }
 """Assumption -> what would break it."""
 

@@ -14,7 +14,7 @@ from saferank.files.json_format import FileFormat, finite
 
 
 def _to_version_2(values: dict[str, Any]) -> dict[str, Any]:
-    """What version 1 did not say: it spent all of delta on one look, and took the examination as given."""
+    """Add what version 1 left out: it spent all of delta on one look, and took the examination as given."""
     unsaid = {"examination": {"kind": "not recorded", "curve": []}, "without_features": {}, "most_weight": None}
     covers = "the traffic of the held-out part"
     return {"spent": values["delta"], "look": 1, "strata": "query", "covers": covers} | unsaid | values
@@ -22,11 +22,11 @@ def _to_version_2(values: dict[str, Any]) -> dict[str, Any]:
 
 FORMAT = FileFormat("saferank-certificate", 2, "certify", "certify again", (_to_version_2,))
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
-"""JSON has null for what is not finite."""
+"""JSON has null for numbers that are not finite."""
 CLEARLY_WORSE = 2.0
-"""Standard errors below 0 from which on an estimate is no noise."""
+"""An estimate at least this many standard errors below 0 is not noise."""
 MUCH_UNSUPPORTED = 0.1
-"""Share of the new exposure, on documents that were not shown, that explains why nothing can be decided."""
+"""Above this share of new exposure on documents that were not shown, it is the reason for MORE DATA."""
 
 
 class Verdict(Enum):
@@ -44,7 +44,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class BoundRow:
-    """One way to bound the improvement, for comparison."""
+    """The bounds of the improvement by one method, for comparison."""
 
     name: str
     lower: Number
@@ -55,7 +55,7 @@ class BoundRow:
 
 @dataclass(frozen=True)
 class SegmentRow:
-    """The improvement among the interactions of one segment; all segments' intervals hold together."""
+    """The improvement in one segment; the intervals of all segments hold simultaneously."""
 
     segment: str
     interactions: int
@@ -88,7 +88,7 @@ class CurveRow:
 
 @dataclass(frozen=True)
 class FlatterRow:
-    """The same policy, its scores divided by a temperature: drawn rankings vary more, and may go live too."""
+    """The same policy with its scores divided by a temperature: its rankings vary more, and it may go live too."""
 
     temperature: float
     improvement: Number
@@ -110,11 +110,11 @@ class Needed:
 
     fewest: int
     most: int
-    """Held-out interactions, if the improvement is half a standard error larger or smaller than it seems."""
+    """Held-out interactions, if the improvement is half a standard error larger or smaller than estimated."""
     verdict: str
-    """What it would then decide."""
+    """The verdict that they would give."""
     days: tuple[float, float] | None = None
-    """Days of logging for `fewest` and `most`, at the log's own traffic."""
+    """Days of logging for `fewest` and `most`, with the traffic of the log."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ class Certificate:
     upper: Number
     """Bounds of the improvement, each at level `spent`."""
     delta: float
-    """Chance of a wrong DEPLOY over all looks at this data."""
+    """Largest probability of a wrong DEPLOY, over all looks at this data."""
     spent: float
-    """Share of it that this look may use up."""
+    """The part of delta that this look uses."""
     look: int
-    """Which look at this data it is, from 1."""
+    """Number of this look at this data, from 1."""
     tolerance: float
     bound: str
     serve_as: str
@@ -145,9 +145,9 @@ class Certificate:
     logging_exposure: str
     """`known`, or `counted` in the held-out part."""
     strata: str
-    """What it was counted by: `query`, or `query and period`."""
+    """What exposure was counted by: `query`, or `query and period`."""
     examination: dict[str, Any]
-    """`kind`, `curve`, `worst`: the curve that the bound was lowest for."""
+    """`kind`, `curve`, and `worst`: the curve with the lowest bound."""
     effective_clicks: float
     """Kish's effective number of the weighted clicks."""
     unsupported_exposure: float
@@ -156,18 +156,19 @@ class Certificate:
     """Shares of the held-out part: `clicks` and `exposure` on documents that the new ranker cannot show, and
     `interactions` of queries that it does not rank."""
     covers: str
-    """Which traffic the promise is about."""
+    """The traffic that the promise covers."""
     low: Number
     high: Number
     """Limits of one interaction's term."""
     most_weight: Number
-    """Weights above this were lowered to it; chosen on the validation part."""
+    """Larger weights were lowered to this value, which was chosen on the validation part."""
     standard_error: Number = math.nan
     drift_allowance: float = 0.0
-    """Clicks per interaction that the bounds allow for drift of demand that the log cannot exclude."""
+    """Clicks per interaction by which the bounds allow for drift of demand that the log cannot exclude."""
     independence: str | None = None
-    """Of a ranker made elsewhere, why it is independent of the held-out part: `trained-until`, it saw nothing after the
-    moment in `trained_until`, and only later interactions are evaluated; or `stated` by its maker. None for a model."""
+    """Why a ranker made elsewhere is independent of the held-out part: `trained-until`, because it saw nothing after
+    the moment in `trained_until` and only later interactions are evaluated; or `stated` by its maker. None for a
+    model."""
     trained_until: str | None = None
     needed: Needed | None = None
     """If the verdict is MORE DATA, and the estimate is not within the noise."""
@@ -175,13 +176,13 @@ class Certificate:
     reward: str | None = None
     bounds: tuple[BoundRow, ...] = ()
     delta_dial: tuple[tuple[float, float], ...] = ()
-    """(delta, lower bound): what another delta would have said; the verdict is that of the delta asked for."""
+    """(delta, lower bound) for other values of delta; they do not affect the verdict."""
     other_curves: tuple[CurveRow, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
     traffic: tuple[SegmentRow, ...] = ()
-    """Queries that occur in the training parts, and new ones, separately."""
+    """The improvement in queries that occur in the training parts, and in new ones."""
     exploration: tuple[FlatterRow, ...] = ()
-    """Flatter policies that the same look proves, if that was asked for; the last one is the flattest."""
+    """Flatter policies that the same look proves, if `explore` was set; the last one is the flattest."""
     doubts: tuple[Doubt, ...] = ()
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -201,17 +202,17 @@ class Certificate:
 
     @property
     def temperature(self) -> float:
-        """The highest temperature that is proven: 1 is the policy as it is."""
+        """The highest temperature that is proven; 1 is the unchanged policy."""
         return self.exploration[-1].temperature if self.exploration else 1.0
 
     @property
     def needed_interactions(self) -> int | None:
-        """How many held-out interactions would probably decide, if that can be said: the middle of `needed`."""
+        """How many held-out interactions would probably decide: the middle of `needed`, None if it is unknown."""
         return None if self.needed is None else round(math.sqrt(self.needed.fewest * self.needed.most))
 
     @property
     def unchecked(self) -> bool:
-        """Whether it rests on an examination curve that the log could not check."""
+        """Whether the verdict rests on an examination curve that the log could not check."""
         return bool(self.examination.get("unchecked"))
 
     def write(self, path: str | Path) -> None:
@@ -241,23 +242,23 @@ def meaning(certificate: Certificate) -> str:
     needed = certificate.needed
     if needed is None and certificate.unsupported_exposure > MUCH_UNSUPPORTED:
         return (
-            f"Not decided. {certificate.unsupported_exposure:.0%} of what the new ranker shows is not shown in the "
-            "held-out part, and the log says nothing about it."
+            f"Not decided. {certificate.unsupported_exposure:.0%} of what the new ranker shows never appears in the "
+            "held-out part, so the log says nothing about it."
         )
     if needed is None and certificate.improvement < -CLEARLY_WORSE * certificate.standard_error:
         return (
-            f"Not decided, but the new ranker looks worse: {certificate.relative[0]:+.1%} {what}. Only what it shows "
-            "and this log hardly ever does could make up for that, and more of the same log would not tell."
+            f"Not decided, but the new ranker looks worse: {certificate.relative[0]:+.1%} {what}. Only documents that "
+            "this log hardly ever shows could make up for that, and more of the same log would not show them."
         )
     if needed is None:
         return f"Not decided. There is no sign of a difference in {what}: the estimate is within the noise."
     days = ""
     if needed.days is not None:
-        days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of such a log in all)"
+        days = f" ({_range(*(max(round(day), 1) for day in needed.days))} days of logging in all)"
     how_many = _range(two_digits(needed.fewest), two_digits(needed.most))
     return (
         f"Not decided. If the estimate is about right, {how_many} held-out interactions{days} "
-        f"would probably decide for {needed.verdict}; there are {certificate.interactions:,}."
+        f"would probably be enough for {needed.verdict}; there are {certificate.interactions:,} now."
     )
 
 
@@ -276,6 +277,6 @@ def _range(first: int, last: int) -> str:
 
 
 def two_digits(number: int) -> int:
-    """Return the number rounded up to two digits: a forecast is no more exact than that."""
+    """Return the number rounded up to two digits, because a forecast is no more precise than that."""
     unit: int = 10 ** max(len(str(number)) - 2, 0)
     return -(-number // unit) * unit

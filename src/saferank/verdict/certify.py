@@ -57,30 +57,31 @@ def certify(
         log: A log, as for `load_log`, or a folder that `saferank aggregate` wrote. The log of a model is split as it
             was for training.
         settings: delta, tolerance, the bound, what is trusted, and whether flatter policies are tried too.
-        features: Those of the queries in the log, as for `load_features`; only a model needs them.
+        features: The features of the queries in the log, as for `load_features`; only a model needs them.
         serve_as: How the ranker will be served: `deterministic`, by score, or `sampled`, drawn with Plackett-Luce.
         examination: The examination curve, one number per rank or as `inverse-rank:POWER`, if you know it. By
             default it is the one given when the model was fitted, or it is estimated from the log.
         logging_scores: The scores of the Plackett-Luce policy that drew the log's rankings, if they are known: the
             name of a column of the features, or one value per row of the ranker's pairs. By default the column that
             the model was fitted with; `"none"` for none.
-        trained_until: Of a ranker made elsewhere: the moment after which it saw nothing of this log, as a `datetime`
+        trained_until: For a ranker made elsewhere: the moment after which it saw nothing of this log, as a `datetime`
             or text (UTC without a time zone; a date is the end of its day). Only later interactions are evaluated.
-        trained_without_held_out: Of a ranker made elsewhere, if it is so: it never saw the held-out part of this log,
-            because it was made from other data or by rules, or trained on what `saferank split` wrote. One of the two
-            is needed for scores made elsewhere; neither can be given for a model.
-        live: The model that drew the log's rankings (`serve_as="sampled"`), or its folder: its scores are known.
-        earlier: Logs of the rankers before, of the same users: they help to estimate how likely each rank is examined.
-            None of them may be part of the log.
+        trained_without_held_out: For a ranker made elsewhere: True states that it never saw the held-out part of this
+            log, because it was made from other data or by rules, or trained on what `saferank split` wrote. Scores
+            made elsewhere need one of these two arguments; a model takes neither.
+        live: The model that drew the log's rankings (`serve_as="sampled"`), or its folder; its scores are the logging
+            scores.
+        earlier: Logs of earlier rankers with the same users, from which examination is estimated too. None of them may
+            be part of the log.
         ledger: The file that records looks at this log: each further look at the same held-out part costs a share of
             delta. Beside the log by default; a log in memory has none unless it is named.
         log_options: How the log is read, as for `load_log`: `columns`, `layout`, `unit`, `reward`, ...
 
     Returns:
-        The verdict with its estimate and bounds, in clicks per interaction, and all that it rests on.
+        The verdict with its estimate and bounds, in clicks per interaction, and everything it rests on.
 
     Raises:
-        Refused: If no guarantee can be given from this log; its `code` says which check failed.
+        Refused: If this log allows no guarantee; its `code` says which check failed.
     """
     inputs = load_inputs(
         ranker, log, features, serve_as=serve_as, examination=examination, logging_scores=logging_scores,
@@ -100,7 +101,7 @@ def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | N
     if ledger is None:
         return _with_fit_warnings(certificate_of(inputs, settings), inputs)
     if settings.spent != 1.0:
-        raise UsageError("a ledger decides what share of delta a look has; leave `spent` out.")
+        raise UsageError("the ledger decides which share of delta a look gets; leave `spent` out.")
     book, manifest = Ledger.read(ledger), inputs.log.manifest
     unasked = ("spent", "look", "explore", "details")
     asked = {name: value for name, value in asdict(settings).items() if name not in unasked}

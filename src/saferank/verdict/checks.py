@@ -28,7 +28,7 @@ LEAST_EXPECTED = 1.0
 
 
 class Refused(DataError):
-    """No certificate: a guarantee cannot be given for this policy from this log. `code` says which check it was."""
+    """No certificate: this log allows no guarantee for this policy. `code` says which check failed."""
 
     def __init__(self, message: str, *, code: str, **place: Any) -> None:
         self.code = code
@@ -38,25 +38,25 @@ class Refused(DataError):
 def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     """Raise if the part `certify` of this log may have been used in training, by the two manifests.
 
-    It was not if the log was split as it was for training: the split goes by the impression's id or its time, so that
-    an impression keeps its part however the log grows. Split otherwise, it must be another log altogether. With units,
-    it must have been split by unit (or time): else users are in both.
+    It was not used if the log is split as for training: the split depends on the impression's id or time, so an
+    impression keeps its part when the log grows. If it is split differently, it must be another log altogether. With
+    units, it must be split by unit (or time); otherwise users are in both.
     """
     if "certify" in model.get("used_parts", []):
-        message = "the model was trained on the part 'certify' too, so nothing is held out; fit it again without."
+        message = "the model was also trained on the part 'certify', so nothing is held out; fit it again without it."
         raise Refused(message, code="trained-on-certify")
     if model.get("inputs", {}).get("unnamed_impressions"):
         raise Refused(
-            "the model was fitted to rows whose impressions have no ids, so nothing says which of this log it has "
-            "seen; fit it to a log, or to rows with impression=.",
+            "the model was fitted to rows whose impressions have no ids, so nothing shows which part of this log it "
+            "has seen; fit it to a log, or to rows with impression=.",
             code="impressions-without-ids",
             file=log.get("source"),
         )
     for earlier in model.get("inputs", {}).get("earlier") or []:
         if share_files(earlier, log):
             raise Refused(
-                f"the model was taught by all of {earlier.get('source')} as an earlier log, so nothing of it is held "
-                "out; certify on the log that the model was fitted to, or fit it again without.",
+                f"the model was trained on all of {earlier.get('source')} as an earlier log, so nothing of it is held "
+                "out; certify on the log that the model was fitted to, or fit it again without the earlier log.",
                 code="trained-on-certify",
                 file=log.get("source"),
             )
@@ -66,44 +66,44 @@ def check_untouched(model: dict[str, Any], log: dict[str, Any]) -> None:
     same_log = share_files(trained, log)
     if same_log and log.get("unit") and (log.get("split") or {}).get("by") == "hash":
         raise Refused(
-            f"the model was trained on this log split by impression, so that the same {log['unit']} may be in training "
-            "and in the held-out part; fit it again with --unit.",
+            f"the model was trained on this log split by impression, so the same {log['unit']} may occur both in "
+            "training and in the held-out part; fit it again with --unit.",
             code="units-in-training",
             file=log.get("source"),
         )
     if same_log and trained.get("split") != log.get("split"):
         raise Refused(
-            f"the model was trained on this log split as {_words(trained.get('split'))}, but here it is split as "
-            f"{_words(log.get('split'))}, so that training and held-out impressions overlap; split it as for training.",
+            f"the model was trained on this log split {_words(trained.get('split'))}, but here the split is "
+            f"{_words(log.get('split'))}, so training and held-out impressions overlap; split it as for training.",
             code="other-split",
             file=log.get("source"),
         )
 
 
 def check_dated(log: AggregatedLog, *, known: bool, trust: bool) -> None:
-    """Raise if a log without timestamps is to be believed, unless the scores behind its rankings are known.
+    """Raise for a log without timestamps, unless it is trusted or the scores behind its rankings are known.
 
     A ranker that is retrained while demand drifts makes a log in which a worse ranker looks better, and without times
     such a log looks like any other.
     """
     if not known and not trust and not log.periods:
         raise Refused(
-            "the log has no timestamps, so nothing shows whether the ranker changed while demand did (a nightly "
-            "retrain), and a worse ranker would look better then. Log a timestamp; or, if neither changed, say so "
-            "(--trust-stability).",
+            "the log has no timestamps, so nothing shows whether the ranker changed along with demand (a nightly "
+            "retrain, say), in which case a worse ranker could look better. Log timestamps; or, if neither changed, "
+            "use --trust-stability.",
             code="no-timestamps",
             file=log.source,
         )
 
 
 def check_stated(*, until: bool, without_held_out: bool) -> None:
-    """Raise unless it is said, in exactly one way, why scores made elsewhere are independent of the held-out part."""
+    """Raise unless exactly one statement says why scores made elsewhere are independent of the held-out part."""
     if until and without_held_out:
-        raise UsageError("--trained-until and --trained-without-held-out are two ways to say it; give one of them.")
+        raise UsageError("--trained-until and --trained-without-held-out exclude each other; give one of them.")
     if not (until or without_held_out):
         raise Refused(
-            "say what the candidate was trained on: --trained-until TIME, if it saw nothing of the log after TIME; or "
-            "--trained-without-held-out, if it never saw the log, or only what `saferank split` wrote of it.",
+            "state what the candidate was trained on: --trained-until TIME if it saw nothing of the log after TIME; "
+            "--trained-without-held-out if it never saw the log, or only what `saferank split` wrote.",
             code="training-unknown",
         )
 
@@ -117,8 +117,8 @@ def check_later(log: dict[str, Any], until: datetime | float) -> None:
     if begins is None or trained is None or begins <= trained - (0.0 if at_most is None else SAME_MOMENT):
         found = f"split by {split.get('by')}" if begins is None else f"evaluated from {evaluated} on"
         raise Refused(
-            f"is {found}, and the ranker was trained until {until}, so that it may have seen the held-out part; give "
-            "the log itself, or one that was aggregated with --split-by time and evaluates later interactions only.",
+            f"the log is {found}, and the ranker was trained until {until}, so it may have seen the held-out part; "
+            "give the log itself, or one aggregated with --split-by time that evaluates only later interactions.",
             code="trained-on-certify",
             file=log.get("source"),
         )
@@ -129,7 +129,7 @@ def check_features(clicks: float, exposure: float, *, source: object) -> None:
     if max(clicks, exposure) > MOST_WITHOUT_FEATURES:
         raise Refused(
             f"{clicks:.1%} of the held-out clicks and {exposure:.1%} of the exposure are on documents without "
-            f"features, which the model cannot show (at most {MOST_WITHOUT_FEATURES:.0%} may be); add their features.",
+            f"features, which the model cannot show (the limit is {MOST_WITHOUT_FEATURES:.0%}); add their features.",
             code="missing-features",
             file=source,
         )
@@ -142,8 +142,8 @@ def check_cutoff(log: dict[str, Any]) -> None:
     share = below / max(below + counted, 1)
     if share > MOST_BELOW_CUTOFF:
         raise Refused(
-            f"{share:.0%} of the clicks are below rank {log.get('cutoff')}, where nothing is counted (at most "
-            f"{MOST_BELOW_CUTOFF:.0%} may be); choose a larger --cutoff (of fit, or of certify with --candidate).",
+            f"{share:.0%} of the clicks are below rank {log.get('cutoff')}, where nothing is counted (the limit is "
+            f"{MOST_BELOW_CUTOFF:.0%}); choose a larger --cutoff (in fit, or in certify with --candidate).",
             code="clicks-below-cutoff",
             file=log.get("source"),
         )
@@ -153,8 +153,8 @@ def check_ranked(unranked: float, *, source: object) -> None:
     """Raise if most of the interactions are of queries that the new ranker does not rank."""
     if unranked > MOST_UNRANKED:
         raise Refused(
-            f"{unranked:.0%} of the held-out interactions are of queries that the new ranker does not rank (at most "
-            f"{MOST_UNRANKED:.0%} may be); check that it names queries as the log does, and add the missing ones.",
+            f"{unranked:.0%} of the held-out interactions belong to queries that the new ranker does not rank (the "
+            f"limit is {MOST_UNRANKED:.0%}); check that it uses the log's query ids, and add the missing queries.",
             code="few-queries-ranked",
             file=source,
         )
@@ -163,7 +163,7 @@ def check_ranked(unranked: float, *, source: object) -> None:
 def check_known_ranker(
     part: StratumCounts, logging_placement: NDArray[np.float64], periods: list[tuple[str, str]], source: object
 ) -> None:
-    """Raise if any rank was filled otherwise than by the policy whose scores are given, over all or in one period.
+    """Raise if the log does not show what the policy with the given scores would show, overall or in one period.
 
     The usual chi-square over documents and ranks with enough expected counts; beyond OTHER_RANKER standard deviations
     the log is refused, and the period in which it is worst is named.
@@ -175,12 +175,12 @@ def check_known_ranker(
         each = [_deviations(part, logging_placement, part.period == period) for period in several]
         deviations = max(deviations, max(each) - math.sqrt(2.0 * math.log(len(each))))
         if periods:
-            worst = f", most of all from {periods[int(several[int(np.argmax(each))])][0]} on"
+            worst = f", most from {periods[int(several[int(np.argmax(each))])][0]} on"
     if deviations > OTHER_RANKER:
         raise Refused(
-            f"what the held-out part shows is not what the logging scores say ({deviations:.0f} standard deviations "
-            f"off{worst}): a log of another ranker, or of one that changed; certify on the part with these scores, or "
-            "leave --logging-scores out.",
+            f"the held-out part does not show what the logging scores predict ({deviations:.0f} standard deviations "
+            f"off{worst}): another ranker made this log, or the ranker changed; certify on the part of the log made "
+            "with these scores, or leave --logging-scores out.",
             code="other-ranker",
             file=source,
         )

@@ -27,16 +27,15 @@ STEP = 1e-3
 """In log examination, for the derivative of the estimate."""
 
 REMEDY = (
-    "Rankings have to vary within the day: draw them at random now and then (`saferank plan` says how much). If you "
-    "know the curve, give it (--examination) and say so (--trust-examination)."
+    "Rankings have to vary within the day: draw some of them at random (`saferank plan` shows how many). If you know "
+    "the curve, give it with --examination and --trust-examination."
 )
 UNKNOWN = (
-    "the log does not show how often each rank is examined: too few documents, or of too few queries, were shown and "
-    "clicked at several ranks."
+    "the log does not show how often each rank is examined: too few documents or queries have clicks at several ranks."
 )
 FOLLOWS_DEMAND = (
-    "demand changes over time and the ranker follows it, so that clicks of different days cannot be compared; and "
-    "within a day rankings hardly vary. The log does not show how often each rank is examined."
+    "demand changes over time and the ranker follows it, so clicks of different days cannot be compared, and within a "
+    "day rankings hardly vary. The log does not show how often each rank is examined."
 )
 ONE_RANK = "one rank only"
 ESTIMATED, CONFIRMS = "estimated", "estimated, and the given one agrees"
@@ -103,8 +102,8 @@ def _check_possible(counts: LogStatistics, curve: Floats, source: object) -> Non
     if over.max() > 0.0:
         rank = int(over.argmax())
         raise Refused(
-            f"the examination curve is impossible: {rate[rank]:.1%} of what is shown at rank {rank + 1} is clicked, "
-            f"but only {curve[rank]:.1%} of it would be looked at. Correct the curve.",
+            f"the examination curve is impossible: users click {rate[rank]:.1%} of what is shown at rank {rank + 1}, "
+            f"but would examine only {curve[rank]:.1%} of it. Correct the curve.",
             code="examination-contradicted",
             file=source,
         )
@@ -150,8 +149,7 @@ def curves_for(
     if check.status == "contradicted":
         raise Refused(
             f"the log contradicts the examination curve: {check.contradiction(relative)}. Either the curve is wrong, "
-            "or rankings depend on who asks or when (personalised, by region, by hour), which biases the estimate; "
-            "find out which.",
+            "or rankings depend on the user, the region or the hour, which biases the estimate. Find out which.",
             code="examination-contradicted",
             file=source,
         )
@@ -161,8 +159,8 @@ def curves_for(
         return Curves(CONFIRMS, estimate.curve, estimate.log_covariance, (relative,))
     if not trust:
         raise Refused(
-            f"{unknown} So it cannot check the curve that was given, and a wrong one makes a worse ranker look "
-            f"better. {REMEDY}",
+            f"{unknown} So it cannot check the given curve, and a wrong curve can make a worse ranker look better. "
+            f"{REMEDY}",
             code="ranker-follows-demand" if within else "examination-unchecked",
             file=source,
         )

@@ -34,7 +34,7 @@ EXAMINATION = "the examination of the ranks is as estimated from the log, within
 GIVEN = "the examination of the ranks is as it was given, within the range stated"
 KNOWN = "the current ranker draws rankings with Plackett-Luce from the scores given"
 STABLE = "the relevance of a document did not change while the ranker changed"
-EARLIER = "each earlier log is of one ranker, and its users examined the ranks as those of this log do"
+EARLIER = "one ranker made each earlier log, and its users examined the ranks as the users of this log do"
 WITHIN = "the relevance of a document did not change within a period"
 UNSEEN = "the ranker was made without the held-out part of the log, as its maker states"
 UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
@@ -51,37 +51,37 @@ class CertifySettings:
     """What to ask of a certificate; the defaults of `certify` and of `saferank certify`."""
 
     delta: float = 0.05
-    """Chance of a wrong DEPLOY that is accepted."""
+    """Accepted probability of a wrong DEPLOY."""
     tolerance: float = 0.0
-    """Loss in clicks per interaction that is accepted."""
+    """Accepted loss, in clicks per interaction."""
     bound: str = "one-look"
     """Name of the confidence bound: see `engine.bounds.registry`."""
     clip: float = 0.0
-    """Logging exposure is raised to this at least: lowers the estimate, and its variance."""
+    """Smallest logging exposure; lower values are raised to it, which lowers the estimate and its variance."""
     most_weight: float | None = None
-    """Limit of a click's weight; chosen on the validation part if None."""
+    """Largest weight of a click; chosen on the validation part if None."""
     trust_examination: bool = False
-    """Whether a given curve is believed where the log cannot check it."""
+    """Whether to trust a given curve that the log cannot check."""
     trust_stability: bool = False
-    """Whether ranker and demand are believed not to have changed where the log has no timestamps to check it by."""
+    """Whether to trust that ranker and demand did not change, if the log has no timestamps."""
     trust_candidates: bool = False
-    """Whether it is believed that any candidate could be shown in every impression, though lists come in kinds."""
+    """Whether to trust that any candidate could be shown in every impression, though lists come in kinds."""
     random_per_unit: bool = False
-    """Whether rankings that depend on the user were drawn at random, and not by the user's taste."""
+    """Whether rankings that differ between users were drawn at random, and not personalised."""
     spent: float = 1.0
     """Share of delta for this look: see `Ledger`."""
     look: int = 1
     explore: bool = False
-    """Whether to try which flatter policies are proven too, if rankings are drawn and the verdict is DEPLOY."""
+    """Whether to try flatter policies too, if rankings are drawn and the verdict is DEPLOY."""
     details: bool = True
     """Whether to add what the verdict does not need: other bounds, curves and deltas, and segments."""
 
     def __post_init__(self) -> None:
         check_bound(self.bound, self.delta)
         if not 0.0 <= self.tolerance < math.inf:
-            raise UsageError(f"tolerance is a loss that is accepted, 0 or more; got {self.tolerance}.")
+            raise UsageError(f"tolerance is an accepted loss and must be 0 or more; got {self.tolerance}.")
         if self.clip < 0.0:
-            raise UsageError(f"clip is an exposure, 0 or more; got {self.clip}.")
+            raise UsageError(f"clip is an exposure and must be 0 or more; got {self.clip}.")
         if self.most_weight is not None and not self.most_weight >= 1.0:
             raise UsageError(f"the largest weight must be 1 or more; got {self.most_weight}.")
 
@@ -201,12 +201,12 @@ def _check_call(inputs: VerdictInputs, settings: CertifySettings) -> None:
     for curve in (inputs.examination, inputs.ranker.examination):
         if curve is not None and len(curve) != log.cutoff:
             raise UsageError(
-                f"the log is counted for {log.cutoff} ranks, but the model is for {len(curve)}; aggregate it with that "
-                "cutoff."
+                f"the log is counted for {log.cutoff} ranks, but the model is for {len(curve)}; aggregate the log with "
+                "that cutoff."
             )
     unit = log.manifest.get("unit")
     if by_query(log) and unit is not None:
-        raise UsageError(f"the log is split by query and has units ({unit}) that span queries; leave one of them out.")
+        raise UsageError(f"the log is split by query, but its units ({unit}) span queries; choose one of the two.")
     if (unit is not None or by_query(log)) and not BOUNDS[settings.bound].units:
         raise UsageError(f"the bound '{settings.bound}' cannot take units; choose one-look or betting.")
 
@@ -235,7 +235,7 @@ def _best_judge(
         by_period = strata is not None
         learning = counts_by_stratum(log, LEARNING_PARTS, pairs, strata=strata)
         if learning.cells == 0:
-            message = "the parts 'train' and 'validation' are empty, and the examination of ranks comes from them."
+            message = "the parts 'train' and 'validation', from which examination is estimated, are empty."
             raise DataError(f"{message} Choose another split, such as 20/20/60.", file=log.source)
         counts = stacked([learning.statistics(), *([] if by_period else past)])
         curves = curves_for(
@@ -244,7 +244,7 @@ def _best_judge(
         )  # fmt: skip
         validation, test = (rankers.compare(name, strata, settings.clip) for name in ("validation", "certify"))
         if test.part.patterns.total_interactions == 0:
-            message = "the part 'certify' of the log has no interaction; log more, or choose another split."
+            message = "the part 'certify' of the log has no interactions; log more, or choose another split."
             raise DataError(message, file=log.source)
         drifts = []
         if allow:
@@ -301,15 +301,15 @@ def _covers(log: AggregatedLog) -> str:
 def _warnings(judge: Judge, worth: float, missing: dict[str, float], ranker: NewRanker) -> list[str]:
     found = []
     if judge.curves.kind == UNCHECKED:
-        found.append("the examination curve was given and trusted: this log cannot check it.")
+        found.append("the examination curve was given and is trusted; this log cannot check it.")
     for drift in judge.comparison.drifts:
         changed, when = "changed while the log was written", "over time"
         if drift.by_hour:
             changed, when = "follows the hour of the day", "with the hour"
         found.append(
-            f"the ranker {changed}. No drift of demand was found; the bounds allow for what the log cannot exclude "
-            f"(relevance that varies by up to {drift.at_most:.0%} {when}). Rankings drawn at random "
-            f"{'from the same scores all day' if drift.by_hour else 'within the day'} would need no allowance."
+            f"the ranker {changed}. No drift of demand was found, but the bounds allow for what the log cannot exclude "
+            f"(relevance that varies by up to {drift.at_most:.0%} {when}). With rankings drawn at random "
+            f"{'from the same scores all day' if drift.by_hour else 'within the day'}, no allowance is needed."
         )
     if not BOUNDS[judge.bound].guarantee:
         found.append(f"the bound '{judge.bound}' promises nothing for a given number of interactions.")
@@ -318,13 +318,13 @@ def _warnings(judge: Judge, worth: float, missing: dict[str, float], ranker: New
     if missing["clicks"] > 0 or missing["exposure"] > 0:
         why = "have no features" if ranker.complete else "are not listed"
         found.append(
-            f"{missing['clicks']:.1%} of the clicks are on documents that {why}: the new ranker cannot earn them, and "
-            "they count against it."
+            f"{missing['clicks']:.1%} of the clicks are on documents that {why}; the new ranker cannot earn these "
+            "clicks, so they count against it."
         )
     if missing["interactions"] > 0:
         found.append(
-            f"{missing['interactions']:.1%} of the interactions are of queries that the new ranker does not rank: the "
-            "promise holds if these keep their current ranking."
+            f"{missing['interactions']:.1%} of the interactions belong to queries that the new ranker does not rank; "
+            "the promise holds if these queries keep their current ranking."
         )
     if (tied := ranker.tied(judge.curves.curve)) > FEW_TIED:
         found.append(

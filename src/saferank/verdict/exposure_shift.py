@@ -96,7 +96,7 @@ def exposure_changes(
     new = served_placement(policy.scores(data), data.offsets, policy.cutoff, serve_as)
     counts = log.statistics(PARTS, data)
     if counts.total_interactions == 0:
-        raise DataError("has no interaction with the queries of these features.", file=log.source)
+        raise DataError("has no interactions with the queries of these features.", file=log.source)
     old = None
     if logging_scores is not None:
         old = served_placement(logging_scores, data.offsets, policy.cutoff, "sampled")

@@ -37,7 +37,7 @@ class VerdictInputs:
     ranker: NewRanker
     log: AggregatedLog
     examination: NDArray[np.float64] | None = None
-    """A curve that was given, when the model was fitted or now."""
+    """The given curve: now, or when the model was fitted."""
     logging_scores: NDArray[np.float32] | None = None
     """Of the Plackett-Luce policy that made the log, one per row of `ranker.data`, if they are known."""
     policy: Policy | None = None
@@ -67,14 +67,18 @@ def load_inputs(
 ) -> VerdictInputs:
     """Return what a verdict needs: for a model, the log is cut and split as for training, and checked to be held out.
 
-    See `certify` for the arguments. `part` is that of a data set of features, and `progress` is told each step.
+    See `certify` for the arguments. `part` names the part of a data set of features; `progress` is called with each
+    step.
     """
     tell = progress or (lambda _: None)
     if isinstance(ranker, (str, Path)) and is_model(Path(ranker)):
         ranker = Policy.load(ranker)
     stated = trained_until is not None or trained_without_held_out
     if isinstance(ranker, Policy) and stated:
-        raise UsageError("a model knows what it was trained on; --trained-until and the like are for other rankers.")
+        raise UsageError(
+            "a model records what it was trained on; --trained-until and --trained-without-held-out are for other "
+            "rankers."
+        )
     if not isinstance(ranker, Policy) and (stated or not isinstance(ranker, NewRanker) or ranker.made_elsewhere):
         check_stated(until=trained_until is not None, without_held_out=trained_without_held_out)
     until = None if trained_until is None else parse_until(trained_until)
@@ -82,7 +86,7 @@ def load_inputs(
     scores: NDArray[np.float32] | str | None = logging_scores
     if isinstance(ranker, Policy):
         if features is None:
-            raise UsageError("a model ranks by features; give those of the queries in the log.")
+            raise UsageError("a model ranks by features; give the features of the queries in the log.")
         tell("Reading the features")
         policy = ranker
         made_by = live_policy(live, logging_scores)
@@ -103,7 +107,9 @@ def load_inputs(
         named = log_options.get("columns")
         new = read_ranker(ranker, serve_as, named) if read else ranker_of_table(ranker, serve_as, named)
     if isinstance(scores, str):
-        raise UsageError("logging scores are named as a column of a model's features; here, give their values.")
+        raise UsageError(
+            "logging scores can be named as a column only of a model's features; here, give the scores themselves."
+        )
     tell("Reading the log")
     counted = isinstance(log, AggregatedLog) or is_aggregated(log)
     if until is not None and not counted:
@@ -128,7 +134,7 @@ def load_inputs(
 def live_policy(live: str | Path | Policy | None, logging_scores: object = None) -> Policy | None:
     """Return the policy that drew the rankings of the log, if it is given; its scores are the logging scores then."""
     if live is not None and logging_scores is not None:
-        raise UsageError("the scores of the live model are the logging scores; give one of both.")
+        raise UsageError("the scores of the live model are the logging scores; give one of the two.")
     return live if live is None or isinstance(live, Policy) else Policy.load(live)
 
 

@@ -13,7 +13,7 @@ from saferank.files.table_url import without_secrets
 from saferank.logs.earlier_logs import hashes
 from saferank.logs.periods import span_of
 
-FORMAT = FileFormat("saferank-ledger", 1, "certify", "remove it only if the log is new, because that forgets its looks")
+FORMAT = FileFormat("saferank-ledger", 1, "certify", "remove it only if the log is new: it records the looks")
 
 
 @dataclass(frozen=True)

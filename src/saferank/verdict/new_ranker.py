@@ -122,9 +122,9 @@ def ranker_of_table(
         if name not in rows.column_names:
             wanted = f"{', '.join(IDS)} and score (or rank)"
             there = ", ".join(rows.column_names)
-            raise DataError(f"a ranker has the columns {wanted}; there are {there}.", file=source, column=name)
+            raise DataError(f"a ranker needs the columns {wanted}; there are {there}.", file=source, column=name)
     if len(rows) == 0:
-        raise DataError("has no row; a ranker lists what it shows.", file=source)
+        raise DataError("has no rows; list the documents that the ranker shows.", file=source)
     if column == "rank" and serve_as == "sampled":
         raise UsageError("rankings are drawn from scores; give a column 'score' to certify it as sampled.")
     values = _cast(rows[column], pa.float64(), source, column).fill_null(float("nan")).to_numpy()
@@ -136,7 +136,7 @@ def ranker_of_table(
     for name, ids in zip(IDS, (query, document), strict=True):
         if ids.null_count:
             row = int(np.flatnonzero(ids.is_null().to_numpy())[0])
-            raise DataError("got null, but every row has an id; fill it in.", file=source, row=row, column=name)
+            raise DataError("got null, but every row needs an id; fill it in.", file=source, row=row, column=name)
     (code, query_ids), (documents, document_ids) = numbered(query), numbered(document)
     order = np.lexsort((documents, code))
     again = np.flatnonzero((np.diff(code[order]) == 0) & (np.diff(documents[order]) == 0))

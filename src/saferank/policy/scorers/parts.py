@@ -40,7 +40,7 @@ class ScorerParts:
         needed = needed_weights(name, settings, features)
         for array in (*needed, *weights):
             if array not in needed or array not in weights:
-                raise DataError("is missing." if array in needed else "is not of this scorer.", column=array)
+                raise DataError("is missing." if array in needed else "does not belong to this scorer.", column=array)
             found, (shape, kind) = weights[array], needed[array]
             if found.shape != shape or found.dtype != kind:
                 message = f"has shape {found.shape} of {found.dtype}, but must have {shape} of {np.dtype(kind)}."
