@@ -75,6 +75,6 @@ def test_few_clicks_are_taken_to_be_position_based() -> None:
 def test_a_log_that_cannot_tell(most: int) -> None:
     """No document is shown twice at a rank, or none is clicked at the last rank."""
     log = counts(ALPHA, BETA, 50, most, np.random.default_rng(7))
-    clicked = log.clicked * [1, 1, 0]
+    clicked = log.clicked * np.array([1, 1, 0])
     with pytest.raises(UsageError):
         estimate_trust(LogStatistics(log.offsets, log.interactions, log.shown, clicked))

@@ -15,6 +15,8 @@ LEAST_EVIDENCE = 0.01
 LEAST_SLOPE = 0.1
 """As a share of the position-based one: noise must not make an alpha 0 or negative."""
 ITERATIONS = 50
+FURTHEST = 1e3
+"""A longer step than this leads nowhere."""
 
 
 def estimate_trust(log: LogStatistics) -> TrustBias:
@@ -68,8 +70,9 @@ def _solved(cells: tuple[Floats, ...], lines: Floats, rows: slice, unknown: slic
         terms, jacobian = _equations(cells, lines)
         step = np.linalg.lstsq(jacobian[rows, unknown], terms.sum(axis=0)[rows])[0]
         lines[unknown] += step
-        if np.abs(step).max() < 1e-9:
-            return lines
+        size = np.abs(step).max()
+        if size < 1e-9 or not size < FURTHEST:
+            return lines if size < 1e-9 else None
     return None
 
 
