@@ -62,7 +62,8 @@ def reproduce(
         bool,
         typer.Option(
             "--trust",
-            help="Also IPS, CRM, DR, safe DR and PRPO that correct for trust bias, known or estimated from the log.",
+            help="Also IPS, CRM, DR, safe DR and PRPO with trust bias known, or estimated from the log, and with a "
+            "position-based curve estimated from it.",
         ),
     ] = False,
     stop_by: Annotated[

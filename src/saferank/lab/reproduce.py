@@ -286,9 +286,10 @@ def _trust(plan: Plan, world: World, logs: SimulatedLogs | None, told: str) -> T
     """Return the trust bias that a method corrects for; None for the curve that the others are told."""
     if told == "known":
         return CLICK_WORLDS[plan.world].curve(world).normalised()
-    if told == "estimated" and logs is not None:
+    if told and logs is not None:
+        log = stacked([logs.train, logs.validation])
         with suppress(UsageError):  # too few clicks for any curve
-            return estimate_trust(stacked([logs.train, logs.validation]))
+            return estimate_trust(log, position_based=told == "none")
     return None
 
 

@@ -42,8 +42,9 @@ class Told:
     """The exposure that its last rank gives; that of the other ranks is counted, as in the authors' later code."""
     deploy: str = ""
     """Its scorer, to be kept unless this rule of DEPLOYMENT_RULES is satisfied."""
-    trust: Literal["", "known", "estimated"] = ""
-    """Trust bias: the users' own, or what the log says of it, in place of the position-based curve."""
+    trust: Literal["", "known", "estimated", "none"] = ""
+    """In place of the examination curve of the paper's users: alpha and beta of these users, what the log says of them,
+    or what it says of a position-based curve, without trust bias."""
 
 
 TOLD = {
@@ -55,6 +56,7 @@ TOLD = {
     "-genspec": Told(" with GENSPEC", deploy="genspec"),
     "-known-trust": Told(", trust known", trust="known"),
     "-estimated-trust": Told(", trust estimated", trust="estimated"),
+    "-estimated-curve": Told(", curve estimated", trust="none"),
 }
 """Suffix of a method's name -> what it is told."""
 
@@ -72,7 +74,7 @@ TOLD_METHODS = tuple(
     if told.trust or method.startswith("exposure")
 )
 LAST_RANK_METHODS = tuple(name for name in TOLD_METHODS if name.endswith("-last-rank"))
-TRUST_METHODS = tuple(name for name in TOLD_METHODS if name.endswith("-trust"))
+TRUST_METHODS = tuple(name for name in TOLD_METHODS if method_and_told(name)[1].trust)
 KNOWN_METHODS = tuple(name for name in TOLD_METHODS if name.endswith(("-known", "-known-exposure", "-known-start")))
 """Told the exposure of all ranks, the start, or both."""
 NEIGHBOURS = (

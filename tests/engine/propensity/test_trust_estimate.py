@@ -65,6 +65,14 @@ def test_position_based_clicks_have_no_trust_and_the_curve_of_harvesting() -> No
     assert np.all(np.abs(np.mean(curves, axis=0) - POSITION_BASED)[1:] < 5 * error[1:])
 
 
+def test_a_position_based_curve_is_given_where_it_is_asked_for() -> None:
+    log = counts(ALPHA, BETA, 2_000, 100, np.random.default_rng(8))
+    assert estimate_trust(log).beta[0] > 0.2
+    found = estimate_trust(log, position_based=True)
+    np.testing.assert_array_equal(found.beta, 0.0)
+    np.testing.assert_allclose(found.alpha, np.exp(harvest(find_interventions(log)).log_curve), rtol=0.05)
+
+
 def test_few_clicks_are_taken_to_be_position_based() -> None:
     found = estimate_trust(counts(ALPHA, BETA, 100, 6, np.random.default_rng(6)))
     np.testing.assert_array_equal(found.beta, 0.0)

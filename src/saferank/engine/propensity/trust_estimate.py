@@ -19,7 +19,7 @@ FURTHEST = 1e3
 """A longer step than this leads nowhere."""
 
 
-def estimate_trust(log: LogStatistics) -> TrustBias:
+def estimate_trust(log: LogStatistics, *, position_based: bool = False) -> TrustBias:
     """Estimate alpha and beta, normalised, from one straight line per rank k > 1, over documents.
 
         ctr(d, k) = a_k R(d) + b_k,    R(d) = ctr(d, 1),    a_k = alpha_k / alpha_1,    b_k = beta_k - a_k beta_1
@@ -35,6 +35,7 @@ def estimate_trust(log: LogStatistics) -> TrustBias:
 
     Position-based clicks, b = 0, are tested first, by the score of the second equation. Unless they are rejected, or
     if no other solution is found, theirs is the curve; otherwise what differs from it is shrunk by 1 - (K - 1) / chi2.
+    With `position_based` theirs is the curve whatever the test says.
     """
     from scipy.special import chdtrc
 
@@ -56,7 +57,8 @@ def estimate_trust(log: LogStatistics) -> TrustBias:
     score = terms[:, slopes] - terms[:, levels] @ by_level  # a was estimated from the levels
     total = score.sum(axis=0)
     chi2 = float(total @ np.linalg.lstsq(score.T @ score, total)[0])
-    found = _solved(cells, plain, both, both) if chdtrc(n, chi2) < LEAST_EVIDENCE else None
+    trusted = not position_based and chdtrc(n, chi2) < LEAST_EVIDENCE
+    found = _solved(cells, plain, both, both) if trusted else None
     lines = plain if found is None else plain + (1 - n / chi2) * (found - plain)
     slope = np.maximum(lines[slopes], LEAST_SLOPE * plain[slopes])
     intercept = lines[levels] + (lines[slopes] - slope) * rate[0]  # the line turns about the mean document
