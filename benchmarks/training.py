@@ -21,11 +21,11 @@ from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.engine.objectives.exposure_objective import ExposureObjective
 from saferank.engine.objectives.objective import Objective
-from saferank.engine.objectives.sampled_gradient import SampledGradient
 from saferank.engine.objectives.skyline import skyline
 from saferank.engine.plackett_luce import pl_rank_3_gradient, reinforce_gradient
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.paper_methods import evaluate, logged_parts, simulate_logs
+from saferank.lab.sampled_gradient import SampledGradient
 from saferank.lab.world import make_world, prepare
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings

@@ -6,7 +6,7 @@ import pytest
 
 from saferank.engine.errors import UsageError
 from saferank.lab.reproduce import Plan
-from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS
+from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS, TRUST_METHODS
 from tests.cli.running import Call
 
 
@@ -61,6 +61,7 @@ def test_a_wrong_call_ends_with_2_and_writes_nothing(wrong: list[str], saferank:
         ([], ()),
         (["--last-rank"], LAST_RANK_METHODS),
         (["--neighbours"], NEIGHBOURS),
+        (["--trust"], TRUST_METHODS),
         (["--known-logging-policy", "--last-rank"], (*KNOWN_METHODS, *LAST_RANK_METHODS)),
     ],
 )

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.types.ranking_data import RankingData
-from saferank.lab.paper_methods import evaluate, learn_in_world, logged_parts, simulate_logs
+from saferank.lab.click_worlds import CLICK_WORLDS
+from saferank.lab.paper_methods import Exposure, evaluate, learn_in_world, logged_parts, simulate_logs
 from saferank.lab.results import PAPER_METHODS
+from saferank.learning.methods import method_named
 from saferank.learning.training_loop import FitResult
 from saferank.policy.scorers import make_scorer, score
 from saferank.policy.scorers.trees import Trees
@@ -96,6 +99,28 @@ def test_the_last_rank_can_be_given_by_the_logging_policy() -> None:
         for told in (False, True)
     )
     assert np.abs(counted - last_rank).max() > 1e-3
+
+
+def test_with_trust_known_rewards_are_relevance_and_without_they_are_not() -> None:
+    world = small_world()
+    logs = simulate_logs(world, 100_000_000, 0, CLICK_WORLDS["trust-bias"])
+    true = CLICK_WORLDS["trust-bias"].curve(world)
+    lowest, highest = float(np.max(-true.beta / true.alpha)), float((1.0 - true.beta[0]) / true.alpha[0])
+    relevance = (world.relevance("train") - lowest) / (highest - lowest)
+    often = logs.train.shown @ true.alpha > 10_000
+    off = {}
+    for trust in (None, true.normalised()):
+        for exposure in get_args(Exposure):
+            part = logged_parts(world, logs, exposure=exposure, trust=trust)[0]
+            assert (part.trust is None) == (trust is None)
+            objective = method_named("exposure-ips").objective
+            assert objective is not None
+            per_query = (part.log.interactions / part.log.total_interactions)[part.log.query_of_document]
+            reward = objective(part).reward / per_query
+            off[trust is not None, exposure] = float(np.abs(reward - relevance)[often].max())
+    assert often.sum() > 500
+    assert max(value for (told, _), value in off.items() if told) < 0.06
+    assert min(value for (told, _), value in off.items() if not told) > 0.2
 
 
 def test_how_training_went_is_reported() -> None:

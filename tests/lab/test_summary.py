@@ -16,6 +16,7 @@ from saferank.lab.results import (
     LABELS,
     NEIGHBOURS,
     TOLD_METHODS,
+    TRUST_METHODS,
     Metric,
     Told,
     aligned,
@@ -439,8 +440,13 @@ def test_names_of_results_say_what_a_method_is_told() -> None:
     assert {method for method, _ in told.values()} == set(ALL_METHODS)
     assert told["exposure-crm"][1] == Told()
     found = {(told[name][0], *astuple(told[name][1])[1:]) for name in TOLD_METHODS}
-    ways = [(True, True, False, ""), (True, False, False, ""), (False, True, False, ""), (False, False, True, "")]
-    ways += [(False, False, False, rule) for rule in DEPLOYMENT_RULES]
-    assert found == {(method, *way) for method in ("exposure-ips", "exposure-crm") for way in ways}
+    ways = [(True, True, False), (True, False, False), (False, True, False), (False, False, True)]
+    nothing = (False, False, False)
+    described = [(*way, "", "") for way in ways] + [(*nothing, rule, "") for rule in DEPLOYMENT_RULES]
+    trust = [(*nothing, "", "known"), (*nothing, "", "estimated"), (*nothing, "", "none")]
+    exposure, others = ("exposure-ips", "exposure-crm"), ("doubly-robust", "safe-doubly-robust", "prpo")
+    expected = {(method, *way) for method in exposure for way in described}
+    assert found == expected | {(method, *way) for method in (*exposure, *others) for way in trust}
+    assert {told[name][1].trust for name in TRUST_METHODS} == {"known", "estimated", "none"}
     assert {told[name][1].exposure or told[name][1].start for name in KNOWN_METHODS} == {True}
     assert set(NEIGHBOURS) <= set(LABELS)

@@ -12,9 +12,9 @@ from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ACCURACY, ExposureObjective
 from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Array, Objective
-from saferank.engine.objectives.sampled_gradient import Estimator, SampledGradient
 from saferank.engine.plackett_luce import exposure, pl_rank_3_gradient, reinforce_gradient
 from saferank.engine.types.ranking_data import RankingData
+from saferank.lab.sampled_gradient import Estimator, SampledGradient
 from saferank.learning.training_loop import Epoch, fit
 from saferank.policy.scorers import score
 from tests.learning.problem import (

@@ -58,6 +58,14 @@ def reproduce(
         bool,
         typer.Option("--neighbours", help="Also DR, safe DR, PRPO, the gain bound, POEM, and IPS with SEA or GENSPEC."),
     ] = False,
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust",
+            help="Also IPS, CRM, DR, safe DR and PRPO with trust bias known, or estimated from the log, and with a "
+            "position-based curve estimated from it.",
+        ),
+    ] = False,
     stop_by: Annotated[
         Literal["clicks", "objective"],
         typer.Option(
@@ -98,7 +106,7 @@ def reproduce(
     """
     from saferank.lab.reproduce import Plan, parse_interactions
     from saferank.lab.reproduce import reproduce as run
-    from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS
+    from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS, TRUST_METHODS
     from saferank.report.publish import publish
 
     chosen = PAPER_METHODS if methods == "all" else tuple(parse_names(methods))
@@ -106,6 +114,7 @@ def reproduce(
         (known_logging_policy, KNOWN_METHODS),
         (last_rank, LAST_RANK_METHODS),
         (neighbours, NEIGHBOURS),
+        (trust, TRUST_METHODS),
     ):
         chosen = tuple(dict.fromkeys([*chosen, *(added if asked else ())]))
     plan = Plan(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.click_models.trust_bias import TrustBias
 from saferank.lab.world import World
 
 Floats = NDArray[np.float64]
@@ -42,13 +43,13 @@ class ClickWorld:
         most = world.train.require_labels().max()
         return world.click_model.relevance(most - getattr(world, part).require_labels())
 
-    def curve(self, world: World) -> tuple[Floats, Floats | None]:
-        """P(C = 1 | d, k) = first[k] R(d) + second[k] (Agarwal et al., WWW 2019)."""
+    def curve(self, world: World) -> TrustBias:
+        """How the chance of a click depends on rank and relevance; beta is 0 where clicks are position-based."""
         examination = world.click_model.examination
         if not self.trust:
-            return examination, None
+            return TrustBias(examination, np.zeros(len(examination)))
         trusted = TRUSTED / np.arange(1.0, len(examination) + 1.0)
-        return examination * (RELEVANT_CLICKED - trusted), examination * trusted
+        return TrustBias(examination * (RELEVANT_CLICKED - trusted), examination * trusted)
 
     def traffic(self, queries: int) -> Floats | None:
         """Share of the interactions of each query; None if they come equally often."""

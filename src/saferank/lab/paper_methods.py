@@ -8,16 +8,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from saferank.engine.click_models.trust_bias import TrustBias
 from saferank.engine.metrics import Gain, discounts, expected_ndcg, ndcg_by_score, normalised_gains
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.objectives.skyline import skyline
-from saferank.engine.propensity.last_rank import last_rank_known_exposure
+from saferank.engine.propensity.logged_trust import LoggedTrust
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
 from saferank.engine.ragged import query_sums
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.click_worlds import CLICK_WORLDS, ClickWorld
 from saferank.lab.deployment_rules import DEPLOYMENT_RULES, exposure_ratio
+from saferank.lab.last_rank import last_rank_known_exposure
 from saferank.lab.simulate import simulate
 from saferank.lab.world import World, train_on_labels
 from saferank.learning.boosting import boost
@@ -65,11 +67,11 @@ def simulate_logs(
     def log(part: str, number: int, size: int) -> LogStatistics:
         offsets = getattr(world, part).offsets
         rng = np.random.default_rng([seed, 2, number])
-        curve, trust = click_world.curve(world)
+        curve = click_world.curve(world)
         relevance, traffic = click_world.clicked(world, part), click_world.traffic(len(offsets) - 1)
         return simulate(
-            world.logging_scores[part], offsets, relevance, curve, size, rng,
-            keep_rankings=KEPT_RANKINGS, trust=trust, traffic=traffic,
+            world.logging_scores[part], offsets, relevance, curve.alpha, size, rng,
+            keep_rankings=KEPT_RANKINGS, trust=curve.beta, traffic=traffic,
         )  # fmt: skip
 
     share = world.validation.queries / world.train.queries
@@ -89,6 +91,7 @@ def learn_in_world(
     scorer: str = "mlp",
     training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
     deploy: str = "",
+    trust: TrustBias | None = None,
     report: Callable[[FitResult], None] | None = None,
 ) -> torch.nn.Module:
     """Learn from the logs, and return the scorer. `logging` and `skyline` need no log.
@@ -97,7 +100,8 @@ def learn_in_world(
     last rank only. `start`: whether learning begins with it, and may end with it; as `known` unless given. Trees begin
     with a model of it otherwise, as in `fit`; other scorers with random weights, as in the paper. `deploy`: the rule
     that the learned policy must satisfy on the validation clicks, or else the logging policy is returned; these clicks
-    have chosen the epoch, so its delta is nominal. `report` is told how training went.
+    have chosen the epoch, so its delta is nominal. `trust`: the trust bias to correct for, in place of the examination
+    curve of the world. `report` is told how training went.
     """
     start = known if start is None else start
     if method == "logging":
@@ -116,7 +120,7 @@ def learn_in_world(
         return learned
     assert logs is not None, f"{method} learns from clicks"
     exposure: Exposure = "known" if known else "last-rank" if last_rank else "counted"
-    train, validation = logged_parts(world, logs, risk, exposure=exposure)
+    train, validation = logged_parts(world, logs, risk, exposure=exposure, trust=trust)
     if scorer == "gbdt":
         known_start = Trees.on(world.logging_scorer, features)
         learned = known_start if start else logging_model("gbdt", train, validation, seed=seed)
@@ -149,19 +153,30 @@ def grow_skyline(scorer: Trees, world: World, *, seed: int) -> FitResult:
 
 
 def logged_parts(
-    world: World, logs: SimulatedLogs, risk: Risk = PAPER_RISK, *, exposure: Exposure = "counted"
+    world: World,
+    logs: SimulatedLogs,
+    risk: Risk = PAPER_RISK,
+    *,
+    exposure: Exposure = "counted",
+    trust: TrustBias | None = None,
 ) -> tuple[LoggedPart, LoggedPart]:
     """Return the logs with their features and the logging exposure, exact or counted from each."""
 
     def part(name: str) -> LoggedPart:
-        log, examination, scores = getattr(logs, name), world.click_model.examination, world.logging_scores[name]
-        if exposure == "known":
-            rho_0 = known_logging_exposure(scores, log.offsets, examination)
-        elif exposure == "last-rank":
-            rho_0 = last_rank_known_exposure(log, scores, examination)
-        else:
-            rho_0 = estimated_logging_exposure(log, examination)
-        return LoggedPart(getattr(world, name), log, examination, rho_0, risk=risk, known=exposure == "known")
+        log, scores = getattr(logs, name), world.logging_scores[name]
+
+        def logged(curve: NDArray[np.float64]) -> NDArray[np.float64]:
+            if exposure == "known":
+                return known_logging_exposure(scores, log.offsets, curve)
+            if exposure == "last-rank":
+                return last_rank_known_exposure(log, scores, curve)
+            return estimated_logging_exposure(log, curve)
+
+        examination = world.click_model.examination if trust is None else trust.examination
+        found = LoggedPart(
+            getattr(world, name), log, examination, logged(examination), risk=risk, known=exposure == "known"
+        )
+        return found if trust is None else replace(found, trust=LoggedTrust(trust.beta, logged(trust.beta)))
 
     return part("train"), part("validation")
 

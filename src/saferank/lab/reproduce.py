@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,10 +19,13 @@ import pyarrow.parquet as pq
 
 from saferank import __version__
 from saferank.datasets.dataset import Dataset, load_dataset
+from saferank.engine.click_models.trust_bias import TrustBias
 from saferank.engine.errors import SaferankError, UsageError
 from saferank.engine.metrics import Gain
 from saferank.engine.objectives.risk import Constant, Risk
+from saferank.engine.propensity.trust_estimate import estimate_trust
 from saferank.engine.ragged import core_count
+from saferank.engine.types.log_statistics import stacked
 from saferank.files.atomic_write import whole_file
 from saferank.lab.click_worlds import CLICK_WORLDS
 from saferank.lab.paper_methods import (
@@ -29,6 +33,7 @@ from saferank.lab.paper_methods import (
     PAPER_RISK,
     PAPER_TRAINING,
     WITHOUT_CLICKS,
+    SimulatedLogs,
     evaluate,
     learn_in_world,
     simulate_logs,
@@ -37,7 +42,7 @@ from saferank.lab.paper_methods import (
 from saferank.lab.results import TOLD_METHODS, method_and_told
 from saferank.lab.shared_arrays import load_prepared, save_prepared
 from saferank.lab.workers import one_thread, workers
-from saferank.lab.world import make_world, prepare
+from saferank.lab.world import World, make_world, prepare
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
 from saferank.learning.training_loop import FitResult
@@ -277,23 +282,36 @@ def _logs(policy: int, run: int, interactions: int) -> Any:
     return simulate_logs(_world(policy), interactions, run, CLICK_WORLDS[_worker["plan"].world])
 
 
+def _trust(plan: Plan, world: World, logs: SimulatedLogs | None, told: str) -> TrustBias | None:
+    """Return the trust bias that a method corrects for; None for the curve that the others are told."""
+    if told == "known":
+        return CLICK_WORLDS[plan.world].curve(world).normalised()
+    if told and logs is not None:
+        log = stacked([logs.train, logs.validation])
+        with suppress(UsageError):  # too few clicks for any curve
+            return estimate_trust(log, position_based=told == "none")
+    return None
+
+
 def _work(plan: Plan, data: str, job: Job) -> dict[str, Any]:
     _start_worker(plan, data)
     started = time.perf_counter()
     policy = 0 if plan.one_logging_policy else job.run
     world = _world(policy)
     method, told = method_and_told(job.method)
+    logs = _logs(policy, job.run, job.interactions) if job.interactions else None
     reports: list[FitResult] = []
     scorer = learn_in_world(
         method,
         world,
-        _logs(policy, job.run, job.interactions) if job.interactions else None,
+        logs,
         seed=job.run,
         risk=Risk(job.delta or plan.delta, plan.constant),
         known=told.exposure,
         last_rank=told.last_rank,
         start=told.start,
         deploy=told.deploy,
+        trust=_trust(plan, world, logs, told.trust),
         scorer=plan.scorer,
         training=plan.training_settings,
         report=reports.append,

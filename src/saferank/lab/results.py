@@ -31,7 +31,7 @@ LOGGING_KNOWN = "exposure-crm-known"
 
 @dataclass(frozen=True)
 class Told:
-    """What a method is told about the logging policy."""
+    """What a method is told about the logging policy, and about trust bias."""
 
     label: str = ""
     exposure: bool = False
@@ -42,6 +42,9 @@ class Told:
     """The exposure that its last rank gives; that of the other ranks is counted, as in the authors' later code."""
     deploy: str = ""
     """Its scorer, to be kept unless this rule of DEPLOYMENT_RULES is satisfied."""
+    trust: Literal["", "known", "estimated", "none"] = ""
+    """In place of the examination curve of the paper's users: alpha and beta of these users, what the log says of them,
+    or what it says of a position-based curve, without trust bias."""
 
 
 TOLD = {
@@ -51,11 +54,28 @@ TOLD = {
     "-last-rank": Told(", last rank known", last_rank=True),
     "-sea": Told(" with SEA", deploy="sea"),
     "-genspec": Told(" with GENSPEC", deploy="genspec"),
+    "-known-trust": Told(", trust known", trust="known"),
+    "-estimated-trust": Told(", trust estimated", trust="estimated"),
+    "-estimated-curve": Told(", curve estimated", trust="none"),
 }
 """Suffix of a method's name -> what it is told."""
-TOLD_METHODS = tuple(f"{method}{suffix}" for method in ("exposure-ips", "exposure-crm") for suffix in TOLD)
+
+
+def method_and_told(name: str) -> tuple[str, Told]:
+    """Return the method behind a name in results, and what it is told."""
+    suffix = next((suffix for suffix in sorted(TOLD, key=len, reverse=True) if name.endswith(suffix)), "")
+    return name.removesuffix(suffix), TOLD.get(suffix, Told())
+
+
+TOLD_METHODS = tuple(
+    f"{method}{suffix}"
+    for method in ("exposure-ips", "exposure-crm", "doubly-robust", "safe-doubly-robust", "prpo")
+    for suffix, told in TOLD.items()
+    if told.trust or method.startswith("exposure")
+)
 LAST_RANK_METHODS = tuple(name for name in TOLD_METHODS if name.endswith("-last-rank"))
-KNOWN_METHODS = tuple(name for name in TOLD_METHODS if not name.endswith(("-last-rank", "-sea", "-genspec")))
+TRUST_METHODS = tuple(name for name in TOLD_METHODS if method_and_told(name)[1].trust)
+KNOWN_METHODS = tuple(name for name in TOLD_METHODS if name.endswith(("-known", "-known-exposure", "-known-start")))
 """Told the exposure of all ranks, the start, or both."""
 NEIGHBOURS = (
     *("doubly-robust", "safe-doubly-robust", "prpo", "gain-bound", "exposure-poem"),
@@ -67,9 +87,9 @@ LABELS = {
     "skyline": "Skyline",
     **{method.name: method.label for method in METHODS.values()},
     **{
-        f"{method}{suffix}": f"{METHODS[method].label}{told.label}"
-        for method in ("exposure-ips", "exposure-crm")
-        for suffix, told in TOLD.items()
+        name: f"{METHODS[method].label}{told.label}"
+        for name in TOLD_METHODS
+        for method, told in [method_and_told(name)]
     },
 }
 """The methods in the paper's order."""
@@ -194,9 +214,3 @@ def scientific(n: float) -> tuple[str, str]:
     """Mantissa with two digits, without a trailing zero, and exponent."""
     mantissa, exponent = f"{n:.1e}".split("e")
     return mantissa.removesuffix(".0"), str(int(exponent))
-
-
-def method_and_told(name: str) -> tuple[str, Told]:
-    """Return the method behind a name in results, and what it is told about the logging policy."""
-    suffix = next((suffix for suffix in sorted(TOLD, key=len, reverse=True) if name.endswith(suffix)), "")
-    return name.removesuffix(suffix), TOLD.get(suffix, Told())

@@ -150,10 +150,11 @@ def with_relevance(
 
 def _samples(train: LoggedPart, validation: LoggedPart) -> tuple[list[Sample], list[LoggedPart]]:
     """Return what R-hat is fitted to: two parts of the same documents are one sample."""
+    beta = None if train.trust is None else train.trust.beta
     if train.data is validation.data:
-        return [Sample(train.data, train.log.merge(validation.log), train.examination)], [train]
+        return [Sample(train.data, train.log.merge(validation.log), train.examination, beta)], [train]
     parts = [train, validation]
-    return [Sample(part.data, part.log, part.examination) for part in parts], parts
+    return [Sample(part.data, part.log, part.examination, beta) for part in parts], parts
 
 
 def with_earlier(samples: Sequence[Sample], earlier: Sequence[Sample]) -> list[Sample]:

@@ -27,6 +27,7 @@ from saferank.engine.objectives.prpo import growing_limit, prpo
 from saferank.engine.objectives.risk import Risk
 from saferank.engine.objectives.safe_doubly_robust import safe_doubly_robust
 from saferank.engine.objectives.self_normalised_ips import self_normalised_ips
+from saferank.engine.propensity.logged_trust import LoggedTrust
 from saferank.engine.propensity.logging_exposure import action_propensity
 from saferank.engine.ragged import flat_rows
 from saferank.engine.types.log_statistics import LogStatistics
@@ -59,6 +60,8 @@ class LoggedPart:
     """Interactions that the verdict will have, if it is known; else as many as the log."""
     relevance: NDArray[np.float64] | None = None
     """R-hat of each document, from clicks on other queries; some methods need it."""
+    trust: LoggedTrust | None = None
+    """Trust bias, in `reproduce` only: exposure IPS and CRM, the doubly robust methods and PRPO correct for it."""
 
     def of(self, queries: NDArray[np.int64]) -> LoggedPart:
         """Return the part of some of its queries."""
@@ -71,6 +74,7 @@ class LoggedPart:
             flatter_exposure=None if self.flatter_exposure is None else self.flatter_exposure[rows],
             training_exposure=None if self.training_exposure is None else self.training_exposure[rows],
             relevance=None,
+            trust=None if self.trust is None else replace(self.trust, exposure=self.trust.exposure[rows]),
         )
 
 
@@ -132,7 +136,8 @@ METHODS = {
             "Doubly robust",
             "predicted relevance, corrected by the clicks that the prediction does not explain",
             lambda part: doubly_robust(
-                part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip
+                part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip,
+                trust=part.trust,
             ),
             needs_relevance=True,
         ),
@@ -142,7 +147,7 @@ METHODS = {
             "doubly-robust minus the width of the bound of exposure-crm",
             lambda part: safe_doubly_robust(
                 part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip,
-                delta=part.risk.delta, constant=part.risk.constant,
+                delta=part.risk.delta, constant=part.risk.constant, trust=part.trust,
             ),
             has_risk=True,
             needs_relevance=True,
@@ -153,7 +158,8 @@ METHODS = {
             "doubly-robust, with a limit to how far clicks can pull the exposure of a document (grows with the log)",
             lambda part: prpo(
                 doubly_robust(
-                    part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip
+                    part.log, predicted_relevance(part), part.logging_exposure, part.examination, clip=part.clip,
+                    trust=part.trust,
                 ),
                 part.logging_exposure,
                 most=growing_limit(part.log.total_interactions),
@@ -194,7 +200,9 @@ METHODS = {
             "exposure-ips",
             "Exposure IPS",
             "the estimated clicks: each click weighted by the inverse exposure of its document",
-            lambda part: exposure_ips(part.log, part.logging_exposure, part.examination, clip=part.clip),
+            lambda part: exposure_ips(
+                part.log, part.logging_exposure, part.examination, clip=part.clip, trust=part.trust
+            ),
         ),
         Method(
             "self-normalised-ips",
@@ -223,6 +231,7 @@ METHODS = {
                 clip=part.clip,
                 delta=part.risk.delta,
                 constant=part.risk.constant,
+                trust=part.trust,
             ),
             has_risk=True,
         ),

@@ -44,6 +44,8 @@ class Sample:
     data: RankingData
     log: LogStatistics
     examination: NDArray[np.float64]
+    beta: NDArray[np.float64] | None = None
+    """Part of the examination that is trust bias, if it is known or estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ def fit_relevance(
     """
     import lightgbm
 
-    evidence = [click_evidence(sample.log, sample.examination) for sample in samples]
+    evidence = [click_evidence(sample.log, sample.examination, sample.beta) for sample in samples]
     folds = _folds(samples, [one.weight > 0 for one in evidence], seed)
     rows = [np.flatnonzero(one.weight > 0) for one in evidence]
     fold = np.concatenate([each[kept] for each, kept in zip(folds, rows, strict=True)])

@@ -75,6 +75,26 @@ def test_the_variance_between_documents_is_found_where_there_is_one() -> None:
     assert found == pytest.approx(0.01, rel=0.1)
 
 
+def test_with_trust_bias_relevance_and_its_variance_are_found_from_what_trust_does_not_explain() -> None:
+    rng = np.random.default_rng(2)
+    queries, alpha, beta = 2_000, np.array([0.4, 0.3, 0.2]), np.array([0.5, 0.2, 0.0])
+    relevance = 0.3 + 0.1 * rng.choice([-1.0, 1.0], 6 * queries)
+    offsets = 6 * np.arange(queries + 1)
+    log = simulate(rng.normal(size=6 * queries), offsets, relevance, alpha, 400_000, rng, trust=beta)
+    evidence, times = click_evidence(log, alpha + beta, beta), examined(log, alpha)
+    clicks = log.clicks - log.shown @ beta
+    np.testing.assert_allclose(evidence.relevance[times > 0], (clicks[times > 0] / times[times > 0]))
+    rate = alpha * 0.3 + beta
+    error = np.sqrt((log.shown @ (rate * (1 - rate))).sum()) / times.sum()
+    assert abs(np.average(evidence.relevance - relevance, weights=times)) < 5 * error
+    m, place = clicks.sum() / times.sum(), times.argmax()
+    variance = m * (1 - m) + log.shown[place] @ (beta * (1 - beta - 2 * alpha * m)) / times[place]
+    found = m * m * (1 - m) / evidence.weight[place] - variance / times[place]
+    assert found == pytest.approx(0.01, rel=0.1)
+    none = click_evidence(log, alpha + beta, np.zeros(3))
+    np.testing.assert_array_equal(none.weight, click_evidence(log, alpha + beta).weight)
+
+
 def test_nothing_examined_and_no_clicks() -> None:
     nothing = click_evidence(one_rank([5, 0], [2, 0]), np.zeros(1))
     assert not nothing.relevance.any()

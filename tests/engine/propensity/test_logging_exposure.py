@@ -5,13 +5,13 @@ import pytest
 
 from saferank.engine.click_models.position_based import inverse_rank
 from saferank.engine.errors import UsageError
-from saferank.engine.propensity.last_rank import last_rank_known_exposure
 from saferank.engine.propensity.logging_exposure import (
     action_propensity,
     estimated_logging_exposure,
     known_logging_exposure,
 )
 from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics
+from saferank.lab.last_rank import last_rank_known_exposure
 from saferank.lab.simulate import simulate
 from tests.oracles import enumeration
 

@@ -11,6 +11,7 @@ from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
 from saferank.engine.objectives.risk import Constant, checked_constant
+from saferank.engine.propensity.logged_trust import LoggedTrust
 from saferank.engine.types.log_statistics import LogStatistics
 
 FLOOR = 1e-4
@@ -26,6 +27,7 @@ def exposure_crm(
     constant: Constant = "proven",
     clip: float = 0.0,
     floor: float = FLOOR,
+    trust: LoggedTrust | None = None,
 ) -> ExposureObjective:
     """Exposure IPS minus the width of its confidence bound (Gupta et al., SIGIR 2023, Theorem 2).
 
@@ -34,11 +36,12 @@ def exposure_crm(
     c = 1 for constant="paper". That is not a bound on the variance once the logged ranking is random, see
     docs/guarantees.md; c = min(K, 1 + Z), constant="proven", is. Holds with probability 1 - delta for position-based
     clicks, clip = 0, and a policy fixed before the data was seen. In the divergence rho_0 is raised to `floor`: where
-    that is more than the true one, the risk is understated, so a guarantee needs a known rho_0 and floor = 0.
+    that is more than the true one, the risk is understated, so a guarantee needs a known rho_0 and floor = 0. With
+    trust bias rho_0 is E_0[alpha + beta] in the divergence, and the width has the factor 1 + max_k beta_k / alpha_k.
     """
-    estimate = exposure_ips(log, logging_exposure, examination, clip=clip)
+    estimate = exposure_ips(log, logging_exposure, examination, clip=clip, trust=trust)
     c = 1.0 if checked_constant(constant) == "paper" else risk_constant(examination, np.diff(log.offsets))
-    scale = c * (1.0 - checked_delta(delta)) / delta
+    scale = c * (1.0 - checked_delta(delta)) / delta * (1.0 if trust is None else trust.factor(examination) ** 2)
     interactions = log.interactions / max(log.total_interactions, 1) ** 2
     per_document = np.repeat(scale * interactions, np.diff(log.offsets))
     raised = np.maximum(logging_exposure, floor)

@@ -24,7 +24,9 @@ class ClickEvidence:
     """Weight in a regression, in expected clicks; 0 where nothing was examined."""
 
 
-def click_evidence(log: LogStatistics, examination: NDArray[np.float64]) -> ClickEvidence:
+def click_evidence(
+    log: LogStatistics, examination: NDArray[np.float64], beta: NDArray[np.float64] | None = None
+) -> ClickEvidence:
     """Return clicks / examined, weighted by the inverse of its variance around what a regression can predict.
 
         examined(d) = sum_k examination[k] shown(d, k)
@@ -37,15 +39,23 @@ def click_evidence(log: LogStatistics, examination: NDArray[np.float64]) -> Clic
         chance(d) = sum_k shown(d, k) examination[k] m (1 - examination[k] m) / examined(d)^2
 
     With few clicks the weight is m examined(d), the expected clicks; with many, all documents approach the same
-    weight, so that those shown most often do not dominate the regression. Without any click all weights are 0.
+    weight, so that those shown most often do not dominate the regression. Without any click all weights are 0. With
+    trust bias, alpha = examination - beta takes the place of examination, clicks(d) - sum_k beta[k] shown(d, k) that of
+    clicks, and both variances grow as those of a click with chance alpha[k] m + beta[k] do.
     """
-    times, squared = examined(log, examination), examined(log, np.square(examination))
+    alpha = examination if beta is None else examination - beta
+    times, squared = examined(log, alpha), examined(log, np.square(alpha))
     clicks, seen, total = log.clicks.astype(np.float64), times > 0, times.sum()
+    if beta is not None:
+        clicks -= examined(log, beta)
     relevance = np.divide(clicks, times, out=np.zeros(len(clicks)), where=seen)
     mean = min(float(clicks[seen].sum() / total), LARGEST_MEAN) if total > 0 else 0.0
     if mean <= 0:
         return ClickEvidence(relevance, np.zeros(len(clicks)))
-    by_chance = float(np.sum(mean * (1 - mean * squared[seen] / times[seen])))
+    by_trust = np.zeros(len(clicks))
+    if beta is not None:
+        np.divide(examined(log, beta * (1 - beta - 2 * mean * alpha)), times, out=by_trust, where=seen)
+    by_chance = float(np.sum(mean * (1 - mean * squared[seen] / times[seen]) + by_trust[seen]))
     variance = max(float(times @ (relevance - mean) ** 2) - by_chance, 0.0) / total
-    noise = np.divide(mean * (1 - mean), times, out=np.full(len(clicks), np.inf), where=seen)
+    noise = np.divide(mean * (1 - mean) + by_trust, times, out=np.full(len(clicks), np.inf), where=seen)
     return ClickEvidence(relevance, mean * mean * (1 - mean) / (variance + noise))
