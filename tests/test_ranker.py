@@ -457,6 +457,8 @@ def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:
         rankers[0].certify(tmp_path / "log.parquet", data, spent=0.5)
     with pytest.raises(UsageError):
         rankers[0].certify(loaded, data, bound="hope")
+    with pytest.raises(UsageError, match="'trust_examination'"):
+        rankers[0].certify(loaded, data, trust_examinaton=True)
 
 
 def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -> None:

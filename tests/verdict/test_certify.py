@@ -516,6 +516,14 @@ def test_wrong_settings(changed: dict[str, Any]) -> None:
         CertifySettings(**changed)
 
 
+def test_settings_are_also_keywords(world: World, log: AggregatedLog, better: Ranker) -> None:
+    ranker = NewRanker(world.shop.data(), better.flat)
+    found = certify(ranker, log, delta=0.2, details=False)
+    assert found == replace(certify(ranker, log, CertifySettings(delta=0.2, details=False)), created=found.created)
+    with pytest.raises(UsageError, match="'trust_examination'"):
+        certify(ranker, log, trust_examinaton=True)
+
+
 def test_certificate_round_trip(world: World, log: AggregatedLog, tmp_path: Path) -> None:
     certificate = judge(world.shop, log, world.no_better(np.random.default_rng(4)), CertifySettings())
     path = tmp_path / "c" / "certificate.json"
