@@ -22,7 +22,7 @@ class ClickLog:
     """Rows that an engine still holds: nothing is read before it is aggregated.
 
     Columns: `impression_id`, `query_id`, `document_id` (text, or whole numbers if the log has such ids), `position`
-    from 1, `click` (0 and 1, or counts), `timestamp` if the log has it, and `segment`, `unit` and `reward` if they were
+    from 1, `click` (0 or 1), `timestamp` if the log has it, and `segment`, `unit` and `reward` if they were
     asked for. A row with a click and no position is a click on what was not shown.
     """
 
