@@ -475,6 +475,17 @@ def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -
     assert looks == [1, 1]
 
 
+def test_fit_warns_that_certify_will_refuse_a_log_with_clicks_below_the_cutoff() -> None:
+    rankers = []
+    for below in (0, 40):
+        sizes = {"parts": {"train": {"clicks": 40}}, "clicks_below_cutoff": below}
+        log = replace(LOG, manifest=LOG.manifest | sizes)
+        rankers.append(SafeRanker(examination=EXAMINATION, **LINEAR_CRM, epochs=1).fit(log, DATA))
+    assert len(rankers[1].refused_for) == len(rankers[0].refused_for) + 1
+    assert "50%" in rankers[1].refused_for[-1]
+    assert len(repr(rankers[0].policy)) < 200
+
+
 def test_fit_warns_that_certify_will_refuse_a_log_whose_clicks_lack_features() -> None:
     """Of the whole log first, and then without the features of every second query."""
     whole = SafeRanker(examination=EXAMINATION, **LINEAR_CRM, epochs=1).fit(LOG, DATA)

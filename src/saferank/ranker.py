@@ -36,7 +36,7 @@ from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings, certify, check_options
-from saferank.verdict.checks import MOST_WITHOUT_FEATURES
+from saferank.verdict.checks import MOST_WITHOUT_FEATURES, too_many_below
 from saferank.verdict.inputs import live_policy
 
 DEFAULTS = FitSettings()
@@ -247,6 +247,8 @@ class SafeRanker:
         examination, known_from = self._examination(aggregated, data)
         given = None if self.examination is None else examination
         self.refused_for = _doubts(aggregated, given) + _lacks_features(aggregated, data)
+        if (below := too_many_below(aggregated.manifest)) is not None:
+            self.refused_for += (f"{below} certify refuses such a log.",)
         self.warnings += self.refused_for
         origin: dict[str, Any] = {
             "logging_scores": self.logging_scores,

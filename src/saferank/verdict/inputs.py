@@ -87,7 +87,8 @@ def load_inputs(
         policy = ranker
         made_by = live_policy(live, logging_scores)
         named = "none" if made_by is not None else logging_scores
-        data, scores = _features(policy, features, named, part, policy.id_columns | dict(log_options.get("columns") or {}))
+        ids = policy.id_columns | dict(log_options.get("columns") or {})
+        data, scores = _features(policy, features, named, part, ids)
         if made_by is not None:
             scores = made_by.scores(data, ignore=data.feature_names or ())
         new = ranker_of_policy(policy, data, serve_as)
