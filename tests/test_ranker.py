@@ -457,6 +457,8 @@ def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:
         rankers[0].certify(tmp_path / "log.parquet", data, spent=0.5)
     with pytest.raises(UsageError):
         rankers[0].certify(loaded, data, bound="hope")
+    with pytest.raises(UsageError, match="'trust_examination'"):
+        rankers[0].certify(loaded, data, trust_examinaton=True)
 
 
 def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -> None:
@@ -471,6 +473,17 @@ def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -
         for one in (ranker, SafeRanker.load(tmp_path / "model"))
     ]
     assert looks == [1, 1]
+
+
+def test_fit_warns_that_certify_will_refuse_a_log_with_clicks_below_the_cutoff() -> None:
+    rankers = []
+    for below in (0, 40):
+        sizes = {"parts": {"train": {"clicks": 40}}, "clicks_below_cutoff": below}
+        log = replace(LOG, manifest=LOG.manifest | sizes)
+        rankers.append(SafeRanker(examination=EXAMINATION, **LINEAR_CRM, epochs=1).fit(log, DATA))
+    assert len(rankers[1].refused_for) == len(rankers[0].refused_for) + 1
+    assert "50%" in rankers[1].refused_for[-1]
+    assert len(repr(rankers[0].policy)) < 200
 
 
 def test_fit_warns_that_certify_will_refuse_a_log_whose_clicks_lack_features() -> None:

@@ -86,6 +86,18 @@ def test_a_table_is_the_same_as_its_file(
         assert getattr(of_table, name) == getattr(of_file, name), name
 
 
+def test_certify_finds_the_names_that_the_model_was_fitted_with(
+    tables: tuple[pa.Table, pa.Table], files: tuple[Path, Path], fitted: SafeRanker, tmp_path: Path
+) -> None:
+    """Where our names are not there: a log with ours is read as before."""
+    theirs = {name: ours for ours, name in NAMED.items()}
+    ours = [table.rename_columns([theirs.get(name, name) for name in table.column_names]) for table in tables]
+    fitted.save(tmp_path / "model")
+    for given, ranker in ((tables, fitted), (files, SafeRanker.load(tmp_path / "model")), (ours, fitted)):
+        found = ranker.certify(*given, ledger=tmp_path / "ledger.json", details=False)
+        assert found.inputs["log"]["columns"]["query_id"] == ("query_id" if given is ours else "text")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_and_ranks_of_a_table(
     tables: tuple[pa.Table, pa.Table], files: tuple[Path, Path], fitted: SafeRanker, kind: str, tmp_path: Path

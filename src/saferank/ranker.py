@@ -35,8 +35,8 @@ from saferank.logs.row_checks import unmatched_ids_error
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served
 from saferank.verdict.certificate import Certificate
-from saferank.verdict.certify import CertifySettings, certify
-from saferank.verdict.checks import MOST_WITHOUT_FEATURES
+from saferank.verdict.certify import CertifySettings, certify, check_options
+from saferank.verdict.checks import MOST_WITHOUT_FEATURES, too_many_below
 from saferank.verdict.inputs import live_policy
 
 DEFAULTS = FitSettings()
@@ -247,6 +247,8 @@ class SafeRanker:
         examination, known_from = self._examination(aggregated, data)
         given = None if self.examination is None else examination
         self.refused_for = _doubts(aggregated, data, given) + _lacks_features(aggregated, data)
+        if (below := too_many_below(aggregated.manifest)) is not None:
+            self.refused_for += (f"{below} certify refuses such a log.",)
         self.warnings += self.refused_for
         origin: dict[str, Any] = {
             "logging_scores": self.logging_scores,
@@ -369,13 +371,14 @@ class SafeRanker:
         Args:
             log: as for `fit`; a log that is not aggregated yet is split as for training.
             features: as for `fit`; with `logging_scores`, the logging exposure is known rather than counted.
-            columns: as for `fit`.
+            columns: as for `fit`; by default the names that the model's log had, where ours are not there.
             serve_as: how the policy will be served.
             live: as for `fit`.
             ledger: file in which looks at this log are recorded, by default beside the log; a log in memory has none
                 unless it is named.
             settings: fields of `CertifySettings`: `delta`, `tolerance`, `bound`, `trust_examination`, ...
         """
+        check_options(settings)
         LOGGER.info("Certifying")
         certificate = certify(
             self.policy,

@@ -30,6 +30,13 @@ def test_export_and_verify(here: Path, saferank: Call, to: str) -> None:
     assert (ran.exit_code, words(ran.out)[:34]) == (0, "new/shop.model: 60 golden vectors,")
 
 
+def test_a_model_of_the_configuration_is_not_in_the_way(here: Path, saferank: Call) -> None:
+    (here / "saferank.toml").write_text('[common]\nmodel = "model"\n')
+    assert saferank("export", "--to", "solr", "--out", "m.json").exit_code == 0
+    assert saferank("export", "--verify", "m.json").exit_code == 0
+    assert saferank("export", "model", "--verify", "m.json").exit_code == 2
+
+
 def test_golden_vectors_are_by_query_with_raw_features(here: Path) -> None:
     export_policy(make_policy(missing=0.0), "onnx", here / "m.onnx")
     golden = json.loads((here / "m.onnx.golden.json").read_text())

@@ -43,6 +43,15 @@ def test_by_score(here: Path, call: Call) -> None:
     assert table["query_id"].to_pylist()[:5] == ["q0", "q0", "q0", "q0", "q1"]
 
 
+def test_with_a_model_in_the_configuration_the_argument_is_the_candidates(here: Path, saferank: Call) -> None:
+    assert saferank("rank", "candidates.parquet", "--out", "ranked.parquet").exit_code == 2
+    (here / "saferank.toml").write_text('[common]\nmodel = "model"\n')
+    assert saferank("rank", "candidates.parquet", "--out", "ranked.parquet").exit_code == 0
+    assert saferank("rank", "model", "candidates.parquet", "--out", "again.parquet").exit_code == 0
+    assert pq.read_table("ranked.parquet") == pq.read_table("again.parquet")
+    assert saferank("rank", "--out", "ranked.parquet").exit_code == 2
+
+
 def test_sampled_to_csv(here: Path, call: Call) -> None:
     ran = call("--serve-as", "sampled", "--seed", "4", "--cutoff", "2", out="new/ranked.csv")
     said = "new/ranked.csv: 14 documents ranked, sampled with --seed 4, the first 2 of each query shown."

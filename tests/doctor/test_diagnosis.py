@@ -1,6 +1,10 @@
 """Whole logs, and what is said about them."""
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from saferank.doctor.diagnosis import diagnose
@@ -56,6 +60,29 @@ def test_what_can_be_proven(healthy: Health) -> None:
     assert f"about {effective.provable_gain:.1%} or more" in worth.text
     assert worth.level == ("bad" if effective.provable_gain > 0.1 else "caution")
     assert f"{(effective.provable_gain / 0.05) ** 2:.1f} times as much" in worth.remedy
+
+
+def test_a_position_that_no_row_has() -> None:
+    """As if an advertisement stood at rank 3 and was left out."""
+    log = aggregated(random_interactions(20, 400, examination=[1.0, 0.7, 0.5]), cutoff=3)
+    shown = log.shown_counts
+    moved = pc.if_else(pc.equal(shown["position"], 3), pa.scalar(4, pa.int32()), shown["position"])
+    shown = shown.set_column(shown.schema.get_field_index("position"), "position", moved)
+    health = diagnose(replace(log, shown_counts=shown, manifest=log.manifest | {"cutoff": 4}))
+    found = about(health, "examination-incomplete")
+    assert found.blocks
+    assert "position 3," in found.text
+
+
+def test_times_as_numbers_are_shown_as_dates() -> None:
+    days = [[1_760_313_600 + 86_400 * day, 1_760_399_999 + 86_400 * day] for day in range(14)]
+    period = [str(days[0][0]), str(days[-1][1])]
+    rows = random_interactions(20, 400, examination=[1.0, 0.7])
+    health = diagnose(aggregated(rows, cutoff=2, period=period, periods=days))
+    assert health.period == ("2025-10-13 00:00:00", "2025-10-26 23:59:59")
+    assert "14 days" in about(health, "steady").text
+    other = diagnose(aggregated(rows, cutoff=2, period=["0", "1209599"], periods=[[0, 604799], [604800, 1209599]]))
+    assert other.period == ("0", "1209599")  # of a unit that nobody knows
 
 
 def test_a_log_that_never_varies() -> None:

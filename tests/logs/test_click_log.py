@@ -246,6 +246,15 @@ def test_true_and_false(tmp_path: Path) -> None:
         assert load_log(tmp_path / name, on_bad_rows="drop").manifest["bad_rows"] == {"bad click": 1}
 
 
+def test_a_date_that_cannot_be_read(tmp_path: Path) -> None:
+    """The error is about the date: no line before it holds another kind."""
+    path = tmp_path / "log.csv"
+    path.write_text(HEADER.strip() + ",timestamp\n" + "".join(f"{row},q,a,1,0,20/10/2025 00:25\n" for row in range(3)))
+    with pytest.raises(DataError, match="2025-10-20 00:25") as error:
+        load_log(path)
+    assert (error.value.column, error.value.line) == ("timestamp", 2)
+
+
 @pytest.mark.parametrize(("line", "column"), [("1,q,a,x,0", "position"), ("1,q,a,1,0,5", None)])
 def test_a_csv_line_unlike_the_first_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, column: str | None

@@ -58,6 +58,7 @@ CASES: dict[str, tuple[list[Row], dict[str, int], tuple[int, int]]] = {
     ),
     "two queries": ([("i3", "q", "a", 2, 0)], {"two queries": 1}, (2, 4)),
     "click negative": ([("i3", "p", "d", 2, -1)], {"bad click": 1}, (2, 4)),
+    "click above 1": ([("i3", "p", "d", 2, 7)], {"bad click": 1}, (2, 4)),
     "click missing": ([("i3", "p", "d", 2, None)], {"bad click": 1}, (2, 4)),
     "click on what was not shown": (
         [("i3", "p", "d", None, 1), ("i4", None, "d", None, 1)],
@@ -127,11 +128,25 @@ def test_numbers_with_decimals(tmp_path: Path) -> None:
     assert set(log.shown_counts["position"].to_pylist()) == {1, 2}
 
 
-def test_counts_of_clicks_are_taken_as_one(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.parquet", [*GOOD, ("i3", "p", "d", 2, 7)])
-    log = load_log(path)
-    assert log.manifest["notes"] == ["1 row counted more than one click; each counts as one click."]
-    assert sum(log.shown_counts["clicked"].to_pylist()) == 3
+@pytest.mark.parametrize(
+    ("rows", "column", "hint"),
+    [
+        ([*GOOD, ("i3", "p", "d", 2, 7)], "click", "1 if it was clicked at all"),
+        ([*GOOD, ("i3", "p", "d", 2, None)], "click", "fill it with 0"),
+        ([*GOOD, ("i3", "p", "d", 2, -1)], "click", None),
+        ([(*row[:3], row[3] - 1, row[4]) for row in GOOD], "position", "count from 0"),
+        ([*GOOD, ("i4", "p", "d", 0, 0)], "position", None),
+    ],
+)
+def test_what_is_likely_behind_it(tmp_path: Path, rows: list[Row], column: str, hint: str | None) -> None:
+    """The column is named as the log does, and a remedy where it can be guessed."""
+    table = pq.read_table(write(tmp_path / "log.parquet", rows))
+    table = table.rename_columns([f"my_{name}" if name == column else name for name in NAMES])
+    with pytest.raises(DataError) as error:
+        load_log(table, columns={column: f"my_{column}"})
+    assert error.value.column == f"my_{column}"
+    hints = ("1 if it was clicked at all", "fill it with 0", "count from 0")
+    assert [one for one in hints if one in str(error.value)] == ([] if hint is None else [hint])
 
 
 def test_true_and_false(tmp_path: Path) -> None:

@@ -348,6 +348,28 @@ def test_a_join_that_fails_is_refused(world: World, log: AggregatedLog, better: 
     assert raised.value.code == "few-queries-ranked"
 
 
+def test_a_ranker_that_lists_nothing_that_is_shown_is_refused(
+    world: World, log: AggregatedLog, better: Ranker, tmp_path: Path
+) -> None:
+    """Its queries are those of the log, its documents are not; no look is spent."""
+    data = world.shop.data()
+    assert data.document_ids is not None
+    strangers = replace(data, document_ids=np.char.add("other-", data.document_ids.astype(str)), source="scores.csv")
+    with pytest.raises(Refused) as raised:
+        certify(NewRanker(strangers, better.flat), log, QUICK, ledger=tmp_path / "ledger.json")
+    assert (raised.value.code, raised.value.file) == ("nothing-listed", "scores.csv")
+    assert not (tmp_path / "ledger.json").exists()
+
+
+def test_one_document_per_query_changes_nothing() -> None:
+    alone = make_shop(np.random.default_rng(1), queries=30, documents=1, cutoff=1)
+    world = World(alone, noisy(alone, np.random.default_rng(5)))
+    found = judge(alone, draw(world, 3_000), replace(world.logging, sampled=False))
+    assert (found.verdict, found.lower, found.upper) == (Verdict.DEPLOY, 0.0, 0.0)
+    assert meaning(found).startswith("Nothing changes")
+    assert not found.warnings
+
+
 def test_limits_of_what_is_refused() -> None:
     check_features(0.04, 0.04, source="log")
     for shares in ((0.06, 0.0), (0.0, 0.06)):
@@ -518,12 +540,21 @@ def test_wrong_settings(changed: dict[str, Any]) -> None:
         CertifySettings(**changed)
 
 
+def test_settings_are_also_keywords(world: World, log: AggregatedLog, better: Ranker) -> None:
+    ranker = NewRanker(world.shop.data(), better.flat)
+    found = certify(ranker, log, delta=0.2, details=False)
+    assert found == replace(certify(ranker, log, CertifySettings(delta=0.2, details=False)), created=found.created)
+    with pytest.raises(UsageError, match="'trust_examination'"):
+        certify(ranker, log, trust_examinaton=True)
+
+
 def test_certificate_round_trip(world: World, log: AggregatedLog, tmp_path: Path) -> None:
     certificate = judge(world.shop, log, world.no_better(np.random.default_rng(4)), CertifySettings())
     path = tmp_path / "c" / "certificate.json"
     for one in (certificate, replace(certificate, needed=Needed(1, 2, "KEEP", (1.0, 2.0)))):
         one.write(path)
         assert Certificate.read(path) == one
+    assert len(repr(certificate)) < 200
     assert [file.name for file in path.parent.iterdir()] == ["certificate.json"]
     told = json.loads(path.read_text())
     assert told["verdict"] == "MORE DATA"

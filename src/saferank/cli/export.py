@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from saferank.cli.config import on_command_line
 from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import check_output_file
 from saferank.cli.screen import tell
@@ -14,6 +15,7 @@ from saferank.engine.errors import DataError, UsageError
 
 
 def export(
+    context: typer.Context,
     model: Annotated[
         Path | None,
         typer.Argument(metavar="MODEL", help="A folder that [cyan]saferank fit[/cyan] wrote.", show_default=False),
@@ -44,7 +46,7 @@ def export(
     [cyan]saferank export --verify model.onnx[/cyan]
     """
     if verify is not None:
-        if model is not None or to is not None or out is not None:
+        if any(on_command_line(context, name) for name in ("model", "to", "out")):
             raise UsageError("--verify takes an exported file alone, without MODEL, --to and --out.")
         _verify(verify, as_json=as_json)
         return

@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from saferank.cli.config import with_columns
+from saferank.cli.config import on_command_line, with_columns
 from saferank.cli.json_output import AsJson, print_json
 from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, check_seed, parse_columns, parse_names
 from saferank.cli.screen import tell
+from saferank.engine.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,16 +23,18 @@ if TYPE_CHECKING:
 
 
 def rank(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that [cyan]saferank fit[/cyan] wrote.")],
+    out: Annotated[Path, typer.Option(help="File to write: .parquet or .csv.")],
     candidates: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="CANDIDATES",
             help="Parquet or CSV: a file, a folder, or a pattern. One row per document to rank, with the rows of each "
             "query together.",
+            show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="File to write: .parquet or .csv.")],
+    ] = None,
     serve_as: ServeAs = "deterministic",
     seed: Annotated[
         int | None,
@@ -76,6 +79,11 @@ def rank(
     from saferank.policy.policy import Policy
     from saferank.policy.rank_candidates import check_output, output_schema, rank_candidates, write_tables
 
+    if candidates is None:  # the one argument is CANDIDATES if saferank.toml names the model
+        of_file = context.lookup_default("model")
+        if of_file is None or not on_command_line(context, "model"):
+            raise UsageError("give MODEL and CANDIDATES: saferank rank model candidates.parquet --out ranked.parquet.")
+        model, candidates = Path(of_file), str(model)
     named = parse_columns(column)
     check_output(out)
     check_output_file(out, candidate_files(candidates))

@@ -1,13 +1,13 @@
 """Findings about what a verdict assumes: examination, how users click, and what changed over time or by user."""
 
 from collections.abc import Iterator
-from datetime import datetime
 
 import numpy as np
 
 from saferank.doctor.drift import FEW_REPEATED
 from saferank.doctor.health import Finding, Health, blocking, caution, good
 from saferank.doctor.hour_of_day import LEAST_SIZE
+from saferank.logs.periods import datetime_of
 
 FEW_REPEATS = 0.2
 """Share of what was shown in queries that a user issued twice, below which rankings by user cannot be found."""
@@ -45,6 +45,11 @@ def examination_finding(health: Health) -> Finding:
             text = "Demand changes over time, and the ranker changes with it."
         text += " So examination has to be estimated within periods, but within a period rankings vary too little."
         return blocking("ranker-follows-demand", text, RANDOMISE_WITHIN)
+    empty = np.flatnonzero(health.shown[: np.flatnonzero(health.shown).max(initial=0)] == 0)
+    if len(empty) and not harvested.complete:
+        text = f"No row has position {', '.join(str(rank + 1) for rank in empty)}, and rows below have: "
+        text += "examination cannot be estimated there."
+        return blocking("examination-incomplete", text, "Number positions without gaps.")
     if not harvested.complete:
         remedy = f"{RANDOMISE} If you know the curve, give --examination."
         return blocking("examination-incomplete", warnings[0], remedy)
@@ -204,19 +209,18 @@ def _from(health: Health, boundary: int | None) -> str:
     if boundary is None or boundary >= len(health.periods):
         return "in between"
     first = health.periods[boundary][0]
-    try:
-        moment = datetime.fromisoformat(first)
-    except ValueError:
+    moment = datetime_of(first)
+    if moment is None:
         return f"from {first} on"
     return f"from {moment:%Y-%m-%d} on" if _periods(health) == "days" else f"from {moment:%Y-%m-%d %H:%M} on"
 
 
 def _periods(health: Health) -> str:
     """Name the periods: `days`, or `hours` of a short log."""
-    try:
-        first, last = (datetime.fromisoformat(health.periods[place][0]) for place in (0, -1))
-    except (ValueError, IndexError):
+    moments = [datetime_of(health.periods[place][0]) for place in (0, -1) if health.periods]
+    if not moments or moments[0] is None or moments[1] is None:
         return "periods"
+    first, last = moments[0], moments[1]
     each = (last - first).total_seconds() / max(len(health.periods) - 1, 1)
     return "hours" if each < 12 * 3600 else "days" if each < 36 * 3600 else "periods"
 

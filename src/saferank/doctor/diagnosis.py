@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import replace
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +24,7 @@ from saferank.engine.errors import UsageError
 from saferank.engine.propensity.examination_estimate import estimate_by_both, estimate_examination
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog, places_of
+from saferank.logs.periods import datetime_of
 
 LOGGER = logging.getLogger(__name__)
 
@@ -107,8 +107,6 @@ def diagnose(
 
 
 def _to_the_second(time: object) -> str:
-    """Return an ISO time without fractions of a second; anything else (a count of milliseconds, say) as it is."""
-    try:
-        return datetime.fromisoformat(str(time)).strftime("%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        return str(time)
+    """Return a time without fractions of a second; anything else (a number of another unit, say) as it is."""
+    moment = datetime_of(time)
+    return str(time) if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")

@@ -20,7 +20,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.logs import log_queries
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.click_log import ClickLog
-from saferank.logs.periods import DAY, Periods, periods_of
+from saferank.logs.periods import DAY, Periods, moment_text, periods_of
 from saferank.logs.rewards import check_rewards
 from saferank.logs.row_checks import (
     BadRows,
@@ -76,7 +76,7 @@ def aggregate(
     tell("Looking for bad rows")
     found = diagnose(table, {*extent.bad, *KINDS_WHILE_COUNTING})  # all kinds, to be reported at once
     if found and on_bad_rows == "error":
-        raise bad_rows_error(found, log.source.name)
+        raise bad_rows_error(found, log.source.name, log.columns)
     table, rows = without(table, found), extent.rows
     extent = _extent(table, cutoff, split)
     if extent.rows == 0:
@@ -94,7 +94,6 @@ class _Extent:
     last_position: int  # the largest that is shown
     below: int  # rows below the cutoff
     clicks_below: int  # and those of them with a click
-    repeated_clicks: int  # rows with more than one click
     undated: int  # rows without a timestamp, in a log that has some
     periods: Periods | None  # of a log with timestamps
     bad: tuple[str, ...]  # kinds of bad rows that there are
@@ -107,7 +106,6 @@ def _extent(log: ir.Table, cutoff: int | None, split: Split) -> _Extent:
         "rows": log.count(),
         "below": log.count(where=below),
         "clicks_below": log.count(where=below & (log["click"] > 0)),
-        "repeated_clicks": log.count(where=log["click"] > 1),
         "undated": log.count(where=log["timestamp"].isnull() if dated else False),
     }
     most = {"last": log["position"].max()}
@@ -218,9 +216,6 @@ def _sizes(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
 def _notes(log: ClickLog, extent: _Extent, cutoff: int, alone: int, moments: list[list[Any]]) -> list[str]:
     """Return notes on how the counts were made; `alone` is the number of impressions without a unit."""
     notes = []
-    if extent.repeated_clicks:
-        rows = how_many(extent.repeated_clicks, "row")
-        notes.append(f"{rows} counted more than one click; each counts as one click.")
     if extent.below:
         rows = f"{extent.below:,} of {extent.rows:,} rows, with {extent.clicks_below:,} clicks,"
         notes.append(f"{rows} are below rank {cutoff} and were left out.")
@@ -229,7 +224,8 @@ def _notes(log: ClickLog, extent: _Extent, cutoff: int, alone: int, moments: lis
         notes.append(f"{rows} had no timestamp; impressions without a timestamp count towards the first period.")
     if extent.periods is not None and len(moments) > 1 and extent.periods.length > DAY:
         days = extent.periods.length // DAY
-        notes.append(f"The log runs from {moments[0][0]} to {moments[-1][1]}, in periods of {days} days each.")
+        first, last = moment_text(moments[0][0]), moment_text(moments[-1][1])
+        notes.append(f"The log runs from {first} to {last}, in periods of {days} days each.")
     if alone:
         which = "it" if alone == 1 else "each"
         notes.append(

@@ -22,7 +22,7 @@ class ClickLog:
     """Rows that an engine still holds: nothing is read before it is aggregated.
 
     Columns: `impression_id`, `query_id`, `document_id` (text, or whole numbers if the log has such ids), `position`
-    from 1, `click` (0 and 1, or counts), `timestamp` if the log has it, and `segment`, `unit` and `reward` if they were
+    from 1, `click` (0 or 1), `timestamp` if the log has it, and `segment`, `unit` and `reward` if they were
     asked for. A row with a click and no position is a click on what was not shown.
     """
 
@@ -43,6 +43,7 @@ def open_log(
     source: str | Path | ir.Table | Tabular,
     *,
     columns: Mapping[str, str] | None = None,
+    other_names: Mapping[str, str] | None = None,
     layout: str = "auto",
     segment: str | None = None,
     unit: str | None = None,
@@ -54,8 +55,9 @@ def open_log(
     The URL is `duckdb://file.db/table`, `postgres://user@host/database/table` or another of `engines`. A table in
     memory is an Ibis table, which stays in its engine, a pandas or Polars DataFrame, or a pyarrow Table.
 
-    `columns` maps our names to those of the log where they differ, as in `{"click": "clicked"}`. `layout` is recognised
-    by the columns unless given: `long`, `nested`, `ubi` or `session`; `ubi:purchase` takes another action than clicks.
+    `columns` maps our names to those of the log where they differ, as in `{"click": "clicked"}`; `other_names` does so
+    where the log has the other name and not ours. `layout` is recognised by the columns unless given: `long`, `nested`,
+    `ubi` or `session`; `ubi:purchase` takes another action than clicks.
     `segment`, `unit` and `reward` name further columns of the log; with a reward, `reward_most` is its largest value.
     """
     columns = dict(columns or {})
@@ -64,6 +66,10 @@ def open_log(
         raise UsageError(f"there is no layout '{layout}'; choose from auto, {', '.join(LAYOUTS)}.")
     found = find_source(source)
     is_ubi = "ubi_queries" in found.tables
+    there = () if is_ubi else found.tables["log"].columns
+    for ours, theirs in (other_names or {}).items():
+        if ours not in columns and ours not in there and theirs in there:
+            columns[ours] = theirs
     if name == "auto":
         nested = not is_ubi and is_nested(found.tables["log"], columns)
         name = "ubi" if is_ubi else "session" if found.session else "nested" if nested else "long"

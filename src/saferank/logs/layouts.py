@@ -180,7 +180,7 @@ def number(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Va
 
 
 def clicks(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Value:
-    """Return a column of clicks as numbers: 0 and 1, counts, true and false, or any of `WORDS` as text."""
+    """Return a column of clicks as numbers: 0 and 1, true and false, or any of `WORDS` as text."""
     if not table[name].type().is_string():
         return number(table, name, source, ids)
     said = table[name].strip().lower()

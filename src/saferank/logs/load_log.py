@@ -20,6 +20,7 @@ def load_log(
     source: str | Path | ir.Table | Tabular,
     *,
     columns: Mapping[str, str] | None = None,
+    other_names: Mapping[str, str] | None = None,
     layout: str = "auto",
     cutoff: int | None = None,
     split: Split | None = None,
@@ -38,7 +39,7 @@ def load_log(
     LOGGER.info("Reading the log %s", source_name(source))
     asked = {"segment": segment, "unit": unit, "reward": reward, "reward_most": reward_most}
     if not is_aggregated(source):
-        log = open_log(source, columns=columns, layout=layout, **asked)  # type: ignore[arg-type]
+        log = open_log(source, columns=columns, other_names=other_names, layout=layout, **asked)  # type: ignore[arg-type]
         counted = aggregate(
             log, cutoff=cutoff, split=split, on_bad_rows=on_bad_rows, rankings=rankings, progress=progress
         )

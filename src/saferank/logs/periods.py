@@ -16,6 +16,9 @@ FEWEST, MOST = 3, 400
 _PER_SECOND = ((1e11, 1), (1e14, 1_000), (1e17, 1_000_000), (math.inf, 1_000_000_000))
 """Numeric timestamps up to the first are seconds since 1970, then milliseconds, microseconds and nanoseconds."""
 
+EARLIEST, LATEST = 1e8, 1e10
+"""Seconds since 1970 that are shown as times, of the years 1973 to 2286: other numbers are of another unit."""
+
 
 @dataclass(frozen=True)
 class Periods:
@@ -93,6 +96,27 @@ def seconds_of(moment: Any) -> float | None:
             return None
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     return None if math.isnan(number) else number / next(unit for most, unit in _PER_SECOND if abs(number) <= most)
+
+
+def datetime_of(moment: Any) -> datetime | None:
+    """Return a moment of a manifest as a time, in UTC if it is a number; None if it is no time."""
+    try:
+        float(moment)
+    except (TypeError, ValueError):
+        try:
+            return datetime.fromisoformat(str(moment))
+        except ValueError:
+            return None
+    seconds = seconds_of(moment)
+    if seconds is None or not EARLIEST <= seconds <= LATEST:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+
+
+def moment_text(moment: Any) -> str:
+    """Return a moment of a manifest as ISO text if it is a time, else as it is."""
+    time = datetime_of(moment)
+    return str(moment) if time is None else time.isoformat()
 
 
 def span_of(period: Sequence[Any] | None) -> tuple[float, float] | None:

@@ -1,6 +1,6 @@
 """What can be wrong with the rows of a click log: found by queries, reported with counts and examples, or dropped."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ KINDS = {
     "repeated position": "at a position that occurs twice in their impression",
     "repeated document": "with a document that occurs twice in their impression",
     "two queries": "of impressions with more than one query",
-    "bad click": "with clicks that are missing, negative or not a whole number",
+    "bad click": "with clicks that are missing, or not 0 or 1",
     "click on what was not shown": "with a click on a document that was not shown",
 }
 """Ways in which rows can be bad, as the manifest names them -> what a message says after a number of rows."""
@@ -51,6 +51,8 @@ class BadRows:
     rows: int
     impressions: int
     examples: list[dict[str, Any]]
+    hint: str = ""
+    """What is likely behind it, if that can be told."""
 
     @property
     def dropped(self) -> int:
@@ -64,7 +66,7 @@ class BadRows:
         for row in self.examples:
             values = (f"{name} {'null' if value is None else value}" for name, value in row.items())
             lines.append(f"\n    {', '.join(values)}")
-        return "".join(lines)
+        return "".join([*lines, f"\n  {self.hint}" if self.hint else ""])
 
 
 def wrong_rows(log: ir.Table) -> dict[str, ir.BooleanValue]:
@@ -75,7 +77,7 @@ def wrong_rows(log: ir.Table) -> dict[str, ir.BooleanValue]:
         "null query_id": log["query_id"].isnull(),
         "null document_id": log["document_id"].isnull(),
         "bad position": _not_whole(position) | ibis.coalesce(position < 1, False),
-        "bad click": _not_whole(click) | ibis.coalesce(click < 0, False),
+        "bad click": _not_whole(click) | ibis.coalesce((click < 0) | (click > 1), False),
     }
     wrong = {kind: bad & ~not_shown for kind, bad in wrong.items()} | {"click on what was not shown": not_shown}
     named = log["impression_id"].notnull()
@@ -130,8 +132,23 @@ def diagnose(log: ir.Table, kinds: Iterable[str]) -> list[BadRows]:
         if counts["rows"]:
             order = [bad[column] for column in ("impression_id", "position", "document_id")]
             first = fetch(bad.order_by(order).limit(EXAMPLES).select(*LONG)).to_pylist()
-            found.append(BadRows(kind, counts["rows"], counts["impressions"], first))
+            found.append(BadRows(kind, counts["rows"], counts["impressions"], first, _hint(kind, first, log)))
     return found
+
+
+def _hint(kind: str, examples: list[dict[str, Any]], log: ir.Table) -> str:
+    """Return what the first bad rows of a kind suggest."""
+    if kind == "bad click":
+        clicks = [row["click"] for row in examples]
+        hints = ["If null means not clicked, fill it with 0."] if None in clicks else []
+        if any(click is not None and click > 1 for click in clicks):
+            hints.append("If these count clicks, write 1 if it was clicked at all; else check the click column.")
+        return " ".join(hints)
+    if kind == "bad position" and all(row["position"] == 0 for row in examples):
+        first = log.group_by("impression_id").aggregate(first=log["position"].min())
+        if not len(fetch(first.filter(first["first"] != 0).limit(1))):
+            return "Positions seem to count from 0: add 1 to all of them."
+    return ""
 
 
 def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
@@ -145,12 +162,18 @@ def without(log: ir.Table, found: list[BadRows]) -> ir.Table:
     return kept
 
 
-def bad_rows_error(found: list[BadRows], source: str) -> DataError:
-    """Return the error that lists every kind of bad row, with counts and the first of each."""
+def bad_rows_error(found: list[BadRows], source: str, columns: Mapping[str, str]) -> DataError:
+    """Return the error that lists every kind of bad row, with counts and the first of each.
+
+    It names the column, by the log's name in `columns`, if there is one kind only and that is about a column.
+    """
     listed = "".join(bad.describe() for bad in found)
     whole = "this drops whole impressions, but single rows if they lack an impression_id or click what was not shown"
     remedy = f"Correct them, or leave them out with --on-bad-rows drop ({whole})."
-    return DataError(f"has rows that cannot be used:{listed}\n{remedy}", file=source)
+    about = {"bad click": ("click", "clicks"), "bad position": ("position", "positions")}
+    names = [columns[name] for name in about.get(found[0].kind, ()) if name in columns]
+    column = names[0] if names and len(found) == 1 else None
+    return DataError(f"has rows that cannot be used:{listed}\n{remedy}", file=source, column=column)
 
 
 def how_many(number: int, unit: str) -> str:

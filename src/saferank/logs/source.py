@@ -157,6 +157,9 @@ def _csv_error(error: Exception) -> DataError | None:
     text = re.match(r"Error when converting column \"(.*)\"\. Could not convert string \"(.*)\" to '(.*)'", found[2])
     if text is None:
         return DataError(f"{found[2].strip()}; correct the line, or leave it out.", **place)
+    if text[3].startswith(("TIMESTAMP", "DATE")):  # the type that we ask for, whatever the first lines hold
+        remedy = "write times like 2025-10-20 00:25, or as seconds since 1970"
+        return DataError(f"got '{text[2]}', which cannot be read as a date; {remedy}.", **place, column=text[1])
     message = f"got '{text[2]}', but the first lines contain {text[3]}; correct it, or convert the log to Parquet."
     return DataError(message, **place, column=text[1])
 

@@ -37,7 +37,7 @@ class ScorerKind:
         return make_scorer(self.name, features, seed=seed, **self.settings)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Policy:
     """A Plackett-Luce policy over the scores of a scorer, with the examination curve that it was learned for."""
 
@@ -53,6 +53,11 @@ class Policy:
         object.__setattr__(self, "examination", np.ascontiguousarray(self.examination, np.float64))
         if self.examination.ndim != 1 or len(self.examination) == 0:
             raise UsageError(f"examination of shape {self.examination.shape}: must be one number per rank.")
+
+    def __repr__(self) -> str:
+        names = self.schema.columns
+        more = "" if len(names) <= 5 else ", ..."
+        return f"Policy({self.kind.name}, {len(names)} features: {', '.join(names[:5])}{more}; {self.cutoff} ranks)"
 
     @cached_property
     def parts(self) -> ScorerParts:

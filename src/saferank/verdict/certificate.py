@@ -117,7 +117,7 @@ class Needed:
     """Days of logging for `fewest` and `most`, with the traffic of the log."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """Whether the policy may replace the one that made the log.
 
@@ -191,6 +191,10 @@ class Certificate:
     saferank: str = ""
     created: str = ""
 
+    def __repr__(self) -> str:
+        bounds = f"improvement={self.improvement:.5g}, lower={self.lower:.5g}, upper={self.upper:.5g}"
+        return f"Certificate({self.verdict.value}, {bounds}, interactions={self.interactions})"
+
     @property
     def relative(self) -> tuple[float, float, float]:
         """Improvement, lower and upper bound as shares of the logging policy's click rate; NaN if that is 0.
@@ -235,6 +239,8 @@ def meaning(certificate: Certificate) -> str:
     what = "clicks" if certificate.reward is None else certificate.reward
     at_least, fewer = ("as many", "fewer") if certificate.reward is None else ("as much", "less")
     less = f" minus {certificate.tolerance:g} per interaction" if certificate.tolerance else ""
+    if certificate.lower == certificate.upper == 0.0:
+        return "Nothing changes: the new ranker shows what the current one shows, as often at each rank."
     if certificate.verdict is Verdict.DEPLOY:
         return f"{sure} earns at least {at_least} {what} as the current one{less}."
     if certificate.verdict is Verdict.KEEP:

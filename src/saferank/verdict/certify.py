@@ -1,9 +1,11 @@
 """Decide on held-out interactions whether a new ranker may replace the one that made the log."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields, replace
 from datetime import date
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.files.arrow_tables import Tabular
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs
 from saferank.verdict.certificate import Certificate, Doubt
@@ -21,7 +24,9 @@ from saferank.verdict.decision import CertifySettings, certificate_of
 from saferank.verdict.inputs import Ranker, VerdictInputs, load_inputs
 from saferank.verdict.ledger import Ledger, Look, fingerprint, ledger_path
 
-__all__ = ["CertifySettings", "certify", "take_look"]
+__all__ = ["CertifySettings", "certify", "check_options", "take_look"]
+SETTINGS = tuple(field.name for field in fields(CertifySettings))
+LOG_OPTIONS = (*inspect.signature(load_log).parameters, "part")[1:]
 
 
 def certify(
@@ -38,7 +43,7 @@ def certify(
     live: str | Path | Policy | None = None,
     earlier: Sequence[str | Path | Tabular | AggregatedLog] = (),
     ledger: str | Path | None = None,
-    **log_options: Any,
+    **options: Any,
 ) -> Certificate:
     """Decide on held-out interactions whether a new ranker may replace the one that made the log.
 
@@ -56,7 +61,8 @@ def certify(
             `query_id`, `document_id` and `score` (or `rank`), or as Parquet or CSV files with these columns.
         log: A log, as for `load_log`, or a folder that `saferank aggregate` wrote. The log of a model is split as it
             was for training.
-        settings: delta, tolerance, the bound, what is trusted, and whether flatter policies are tried too.
+        settings: delta, tolerance, the bound, what is trusted, and whether flatter policies are tried too. Each of
+            its fields can also be given as a keyword: `delta=0.01`, `trust_examination=True`.
         features: The features of the queries in the log, as for `load_features`; only a model needs them.
         serve_as: How the ranker will be served: `deterministic`, by score, or `sampled`, drawn with Plackett-Luce.
         examination: The examination curve, one number per rank or as `inverse-rank:POWER`, if you know it. By
@@ -75,7 +81,8 @@ def certify(
             be part of the log.
         ledger: The file that records looks at this log: each further look at the same held-out part costs a share of
             delta. Beside the log by default; a log in memory has none unless it is named.
-        log_options: How the log is read, as for `load_log`: `columns`, `layout`, `unit`, `reward`, ...
+        options: Fields of `CertifySettings`, and how the log is read, as for `load_log`: `columns`, `layout`, `unit`,
+            `reward`, ...
 
     Returns:
         The verdict with its estimate and bounds, in clicks per interaction, and everything it rests on.
@@ -83,14 +90,25 @@ def certify(
     Raises:
         Refused: If this log allows no guarantee; its `code` says which check failed.
     """
+    check_options(options, (*SETTINGS, *LOG_OPTIONS))
+    settings = replace(settings, **{name: options.pop(name) for name in SETTINGS if name in options})
     inputs = load_inputs(
         ranker, log, features, serve_as=serve_as, examination=examination, logging_scores=logging_scores,
         trained_until=trained_until, trained_without_held_out=trained_without_held_out, live=live, earlier=earlier,
-        **log_options,
+        **options,
     )  # fmt: skip
     if ledger is None and isinstance(log, (str, Path)):
         ledger = ledger_path(str(log))
     return take_look(inputs, settings, None if ledger is None else Path(ledger))
+
+
+def check_options(given: Iterable[str], known: Sequence[str] = SETTINGS) -> None:
+    """Raise for the first option that is not known, with the nearest one that is."""
+    for name in given:
+        if name not in known:
+            nearest = get_close_matches(name, known, 1)
+            meant = f"did you mean '{nearest[0]}'?" if nearest else f"there are {', '.join(known)}."
+            raise UsageError(f"there is no option '{name}'; {meant}")
 
 
 def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | None) -> Certificate:

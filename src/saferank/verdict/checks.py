@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from saferank.doctor.strata import StratumCounts
 from saferank.engine.errors import DataError, UsageError
-from saferank.logs.aggregated_log import AggregatedLog
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog, places_of
 from saferank.logs.earlier_logs import share_files
-from saferank.logs.periods import seconds_of
+from saferank.logs.periods import moment_text, seconds_of
 
 MOST_WITHOUT_FEATURES = 0.05
 """Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
@@ -135,18 +136,23 @@ def check_features(clicks: float, exposure: float, *, source: object) -> None:
         )
 
 
-def check_cutoff(log: dict[str, Any]) -> None:
-    """Raise if too many clicks are at ranks that are not counted, where the new ranker could lose them unnoticed."""
+def too_many_below(log: dict[str, Any]) -> str | None:
+    """Return the words for too many clicks at ranks that are not counted, if there are."""
     below = int(log.get("clicks_below_cutoff") or 0)
     counted = sum(int(part.get("clicks") or 0) for part in (log.get("parts") or {}).values())
     share = below / max(below + counted, 1)
-    if share > MOST_BELOW_CUTOFF:
-        raise Refused(
-            f"{share:.0%} of the clicks are below rank {log.get('cutoff')}, where nothing is counted (the limit is "
-            f"{MOST_BELOW_CUTOFF:.0%}); choose a larger --cutoff (in fit, or in certify with --candidate).",
-            code="clicks-below-cutoff",
-            file=log.get("source"),
-        )
+    if share <= MOST_BELOW_CUTOFF:
+        return None
+    return (
+        f"{share:.0%} of the clicks are below rank {log.get('cutoff')}, where nothing is counted (the limit is "
+        f"{MOST_BELOW_CUTOFF:.0%}); choose a larger --cutoff (in fit, or in certify with --candidate)."
+    )
+
+
+def check_cutoff(log: dict[str, Any]) -> None:
+    """Raise if too many clicks are at ranks that are not counted, where the new ranker could lose them unnoticed."""
+    if (words := too_many_below(log)) is not None:
+        raise Refused(words, code="clicks-below-cutoff", file=log.get("source"))
 
 
 def check_ranked(unranked: float, *, source: object) -> None:
@@ -157,6 +163,19 @@ def check_ranked(unranked: float, *, source: object) -> None:
             f"limit is {MOST_UNRANKED:.0%}); check that it uses the log's query ids, and add the missing queries.",
             code="few-queries-ranked",
             file=source,
+        )
+
+
+def check_listed(log: AggregatedLog, data: RankingData) -> None:
+    """Raise if the new ranker lists none of the pairs of query and document that the log shows."""
+    place = places_of(data).of_pairs(log.shown_counts["query_id"], log.shown_counts["document_id"])
+    if (place < 0).all():
+        theirs, ours = log.shown_counts["document_id"][0], data.require_ids()[1][0]
+        raise Refused(
+            f"nothing that this ranker lists for a query is shown for it in {log.source}: the log has documents such "
+            f"as {theirs}, and the ranker such as {ours}; name documents as the log does.",
+            code="nothing-listed",
+            file=data.source,
         )
 
 
@@ -175,7 +194,7 @@ def check_known_ranker(
         each = [_deviations(part, logging_placement, part.period == period) for period in several]
         deviations = max(deviations, max(each) - math.sqrt(2.0 * math.log(len(each))))
         if periods:
-            worst = f", most from {periods[int(several[int(np.argmax(each))])][0]} on"
+            worst = f", most from {moment_text(periods[int(several[int(np.argmax(each))])][0])} on"
     if deviations > OTHER_RANKER:
         raise Refused(
             f"the held-out part does not show what the logging scores predict ({deviations:.0f} standard deviations "

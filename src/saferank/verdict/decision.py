@@ -16,8 +16,17 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.log_statistics import LogStatistics, stacked
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.earlier_logs import described
+from saferank.logs.periods import moment_text
 from saferank.verdict.certificate import Certificate, FlatterRow, Verdict
-from saferank.verdict.checks import Refused, check_cutoff, check_dated, check_features, check_known_ranker, check_ranked
+from saferank.verdict.checks import (
+    Refused,
+    check_cutoff,
+    check_dated,
+    check_features,
+    check_known_ranker,
+    check_listed,
+    check_ranked,
+)
 from saferank.verdict.comparison import Comparison, Rankers
 from saferank.verdict.curves import UNCHECKED, curves_for
 from saferank.verdict.details import with_details
@@ -116,6 +125,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
         check_known_ranker(daily, rankers.logging_placement, log.periods, log.source)
     missing = _missing(test, rankers, curves.curve)
     check_ranked(missing["interactions"], source=log.source)
+    check_listed(log, ranker.data)
     if ranker.complete:
         check_features(missing["clicks"], missing["exposure"], source=log.source)
 
@@ -170,7 +180,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
             *([EARLIER] if inputs.earlier else []),
             *([] if independence is None else [UNSEEN if until is None else UNTIL.format(until)]),
         ),
-        warnings=tuple(_warnings(judge, worth, missing, ranker)),
+        warnings=tuple(_warnings(judge, worth, missing, ranker, changes=not lower == upper == 0.0)),
         inputs={"model": ranker.description, "log": log.manifest}
         | ({"earlier": [described(one.manifest) for one in inputs.earlier]} if inputs.earlier else {}),
         saferank=__version__,
@@ -291,14 +301,14 @@ def _covers(log: AggregatedLog) -> str:
     when = ""
     if period is not None:
         begin = (log.manifest.get("split") or {}).get("until", period[0])
-        when = f", in the time of the log ({str(begin)[:16]} to {str(period[1])[:16]})"
+        when = f", in the time of the log ({moment_text(begin)[:16]} to {moment_text(period[1])[:16]})"
     which = "the queries of the log, as often as they were issued in the held-out part"
     if by_query(log):
         which = "queries like those of the log, new ones included"
     return f"{which}, at ranks 1 to {log.cutoff}{when}"
 
 
-def _warnings(judge: Judge, worth: float, missing: dict[str, float], ranker: NewRanker) -> list[str]:
+def _warnings(judge: Judge, worth: float, missing: dict[str, float], ranker: NewRanker, *, changes: bool) -> list[str]:
     found = []
     if judge.curves.kind == UNCHECKED:
         found.append("the examination curve was given and is trusted; this log cannot check it.")
@@ -313,7 +323,7 @@ def _warnings(judge: Judge, worth: float, missing: dict[str, float], ranker: New
         )
     if not BOUNDS[judge.bound].guarantee:
         found.append(f"the bound '{judge.bound}' promises nothing for a given number of interactions.")
-    if worth < FEW_CLICKS:
+    if worth < FEW_CLICKS and changes:
         found.append(f"after weighting, the held-out clicks are worth only {worth:.0f}: log more.")
     if missing["clicks"] > 0 or missing["exposure"] > 0:
         why = "have no features" if ranker.complete else "are not listed"

@@ -91,7 +91,8 @@ def load_inputs(
         policy = ranker
         made_by = live_policy(live, logging_scores)
         named = "none" if made_by is not None else logging_scores
-        data, scores = _features(policy, features, named, part, log_options.get("columns"))
+        ids = policy.id_columns | dict(log_options.get("columns") or {})
+        data, scores = _features(policy, features, named, part, ids)
         if made_by is not None:
             scores = made_by.scores(data, ignore=data.feature_names or ())
         new = ranker_of_policy(policy, data, serve_as)
@@ -139,10 +140,11 @@ def live_policy(live: str | Path | Policy | None, logging_scores: object = None)
 
 
 def read_log(log: str | Path | Tabular, policy: Policy | None = None, **log_options: Any) -> AggregatedLog:
-    """Return the log by the options of `load_log`; cutoff, split and unit are those of the model's log, if given."""
+    """Return the log by the options of `load_log`; as in the model's log: cutoff, split, unit and names of columns."""
     if policy is not None:
         trained = policy.inputs.get("log") or {}
         log_options["cutoff"] = policy.cutoff
+        log_options["other_names"] = trained.get("columns")
         log_options["unit"] = log_options.get("unit") or trained.get("unit")
         if "split" in trained:
             log_options["split"] = split_of(trained["split"])
@@ -154,7 +156,7 @@ def _read_earlier(earlier: str | Path | Tabular, log: AggregatedLog, **log_optio
     if is_aggregated(earlier):
         return load_log(earlier)
     reading = {name: log_options[name] for name in ("columns", "layout", "on_bad_rows") if name in log_options}
-    return load_log(earlier, cutoff=log.cutoff, **reading)
+    return load_log(earlier, cutoff=log.cutoff, other_names=log.manifest.get("columns"), **reading)
 
 
 def _features(
