@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 MORE_DATA = 4
 """Exit code of `certify`; with few queries, a verdict may be that."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMPARED = ("auto", "gain-bound", "naive", "exposure-crm")
+"""What `fit` learns for comparison here; all that it would are learned in tests/learning/test_fit_policy.py."""
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -47,6 +49,7 @@ def test_all_blocks_are_found_in_order() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
 def test_page_runs_from_top_to_bottom_in_one_folder(
     page: Path,
@@ -57,6 +60,7 @@ def test_page_runs_from_top_to_bottom_in_one_folder(
 ) -> None:
     if page.name != "tutorial.md":  # which states the verdicts on its log
         request.getfixturevalue("few_queries")
+    monkeypatch.setattr("saferank.learning.fit_policy.FROM_COUNTS", COMPARED)
     monkeypatch.chdir(tmp_path)
     for where, python, words in commands(page.read_text()):
         if python is not None:  # with nothing in it of the blocks before
