@@ -70,8 +70,9 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def few_queries(short_training: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def few_queries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """`synthetic:small` with a fifth of its queries, and short training."""
+    request.getfixturevalue("short_training")
     from saferank.datasets.synthetic import PRESETS
 
     small = PRESETS["small"]
