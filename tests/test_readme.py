@@ -14,8 +14,6 @@ ROOT = Path(__file__).parents[1]
 MORE_DATA = 4
 """Exit code of `certify`; with few queries, a verdict may be that."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMPARED = ("auto", "gain-bound", "naive", "exposure-crm")
-"""What `fit` learns for comparison here; all that it would are learned in tests/learning/test_fit_policy.py."""
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -60,7 +58,6 @@ def test_page_runs_from_top_to_bottom_in_one_folder(
 ) -> None:
     if page.name != "tutorial.md":  # which states the verdicts on its log
         request.getfixturevalue("few_queries")
-    monkeypatch.setattr("saferank.learning.fit_policy.FROM_COUNTS", COMPARED)
     monkeypatch.chdir(tmp_path)
     for where, python, words in commands(page.read_text()):
         if python is not None:  # with nothing in it of the blocks before
