@@ -1,6 +1,9 @@
 import fcntl
 import os
 import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,13 +55,41 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`synthetic:small` with a fifth of its queries, and short paths: for long commands, whose course is tested."""
+def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short paths of trees, and few epochs for models of the logging policy: for long commands, whose course is tested.
+
+    How well they learn is tested in tests/learning and by docs/tutorial.md, which do without this.
+    """
+    from saferank.lab import world
+    from saferank.learning import start
+
+    monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 2, 5, 12, 27, 60))
+    monkeypatch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=5))
+    monkeypatch.setattr(start, "MOST_TREES", 10)
+    monkeypatch.setattr(world, "LOGGING_TRAINING", replace(world.LOGGING_TRAINING, epochs=4))
+
+
+@pytest.fixture
+def few_queries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`synthetic:small` with a fifth of its queries, and short training."""
+    request.getfixturevalue("short_training")
     from saferank.datasets.synthetic import PRESETS
 
     small = PRESETS["small"]
     monkeypatch.setitem(PRESETS, "small", replace(small, queries=(120, 40, 40)))
-    monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 2, 5, 12, 27, 60))
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`reproduce` with a thread in place of processes, each of which takes seconds to start."""
+
+    @contextmanager
+    def thread(*_: object) -> Iterator[tuple[ThreadPoolExecutor, Callable[[], int]]]:
+        with ThreadPoolExecutor(1) as pool:
+            yield pool, lambda: 1
+
+    monkeypatch.setattr("saferank.lab.reproduce.workers", thread)
+    monkeypatch.setattr("saferank.lab.reproduce.one_thread", lambda: None)
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,7 @@ from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import learn
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
-from saferank.learning.start import logging_model
+from saferank.learning.start import LINEAR, logging_model
 from saferank.logs.load_log import load_log
 from saferank.policy.scorers.trees import Trees
 from saferank.policy.serve import serve
@@ -105,6 +105,7 @@ def test_from_log_to_ranking(written: Written, tmp_path: Path, monkeypatch: pyte
     """The policy is the one fitted on the simulator's counts, and on labels better than the logging policy."""
     monkeypatch.setattr("saferank.learning.start.MOST_QUERIES", 100)
     monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 5, 27, 60))
+    monkeypatch.setattr("saferank.learning.start.LINEAR", replace(LINEAR, epochs=10))
     world = small_world()
     ranker = SafeRanker(examination="inverse-rank:2", seed=5).fit(written.log, written.features)
 
@@ -133,8 +134,14 @@ def fit(**options: object) -> SafeRanker:
     return SafeRanker(**chosen).fit(LOG, DATA)
 
 
-def test_predict_and_rank_take_raw_features() -> None:
-    ranker = fit()
+@pytest.fixture(scope="module")
+def fitted() -> SafeRanker:
+    """For tests that change nothing in it."""
+    return fit()
+
+
+def test_predict_and_rank_take_raw_features(fitted: SafeRanker) -> None:
+    ranker = fitted
     scores = ranker.predict(DATA.features, DATA.offsets)
     np.testing.assert_array_equal(scores, ranker.policy.scores(DATA))
     np.testing.assert_array_equal(scores, ranker.predict(DATA))
@@ -158,8 +165,8 @@ def table_of(data: RankingData, names: list[str]) -> pa.Table:
     return pa.table({"query_id": query} | {name: columns[name] for name in names} | {"label": query})
 
 
-def test_where_queries_begin_may_be_said_in_three_ways() -> None:
-    ranker = SafeRanker(**LINEAR_CRM, examination=EXAMINATION, training=QUICK).fit(LOG, DATA)
+def test_where_queries_begin_may_be_said_in_three_ways(fitted: SafeRanker) -> None:
+    ranker = fitted
     rows, offsets = DATA.features[DATA.offsets[0] : DATA.offsets[3]], DATA.offsets[:4]
     sizes = np.diff(offsets)
     expected = ranker.predict(rows, offsets)
@@ -173,8 +180,8 @@ def test_where_queries_begin_may_be_said_in_three_ways() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pyarrow", "pandas"])
-def test_reordered_columns_of_a_table_are_scored_by_name(kind: str) -> None:
-    ranker, table = fit(), table_of(DATA, list("dbca"))
+def test_reordered_columns_of_a_table_are_scored_by_name(kind: str, fitted: SafeRanker) -> None:
+    ranker, table = fitted, table_of(DATA, list("dbca"))
     frame, only = table, table.select(list("dbca"))
     if kind == "pandas":
         frame, only = frame.to_pandas(), only.to_pandas()
@@ -190,13 +197,13 @@ def test_reordered_columns_of_a_table_are_scored_by_name(kind: str) -> None:
     assert raised.value.column == "c"
 
 
-def test_an_array_of_other_width_names_the_features() -> None:
+def test_an_array_of_other_width_names_the_features(fitted: SafeRanker) -> None:
     with pytest.raises(DataError, match="a, b, c, d"):
-        fit().predict(DATA.features[:, :3])
+        fitted.predict(DATA.features[:, :3])
 
 
-def test_every_call_draws_afresh_unless_a_seed_is_given() -> None:
-    ranker = fit()
+def test_every_call_draws_afresh_unless_a_seed_is_given(fitted: SafeRanker) -> None:
+    ranker = fitted
     drawn = [ranker.rank(DATA, serve_as="sampled").rank.tolist() for _ in range(5)]
     assert any(rank != drawn[0] for rank in drawn)
     seeded = [ranker.rank(DATA, serve_as="sampled", seed=1).rank.tolist() for _ in range(2)]
@@ -222,7 +229,7 @@ def test_loading_restores_what_is_known_of_log_and_features(tmp_path: Path) -> N
     np.testing.assert_array_equal(loaded.predict(holed), ranker.predict(filled))
 
 
-def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
+def test_logging_scores_are_a_column_and_then_not_a_feature(fitted: SafeRanker) -> None:
     scores = PART.logging_scores.astype(np.float32)
     wider = replace(DATA, features=np.column_stack([DATA.features, scores]), feature_names=(*"abcd", "production"))
     ranker = SafeRanker(**LINEAR_CRM, examination=EXAMINATION, training=QUICK, logging_scores="production")
@@ -231,7 +238,7 @@ def test_logging_scores_are_a_column_and_then_not_a_feature() -> None:
     _, part = logged_parts(DATA, LOGS["train"], LOGS["validation"], EXAMINATION, Risk(), scores)
     ever_shown = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
     assert ranker.comparison[0] == compare("current ranker", part.logging_exposure, part, ever_shown)
-    assert ranker.comparison[0] != fit().comparison[0]
+    assert ranker.comparison[0] != fitted.comparison[0]
     assert ranker.policy.manifest["inputs"]["logging_scores"] == "production"
 
 
@@ -292,11 +299,11 @@ def test_wrong_calls(wrong: dict[str, object]) -> None:
         fit(**wrong)
 
 
-def test_calls_without_a_policy_or_with_offsets_twice() -> None:
+def test_calls_without_a_policy_or_with_offsets_twice(fitted: SafeRanker) -> None:
     with pytest.raises(UsageError):
         SafeRanker().predict([[1.0]])
     with pytest.raises(UsageError):
-        fit().predict(DATA, DATA.offsets)
+        fitted.predict(DATA, DATA.offsets)
 
 
 def test_the_former_name_of_the_constant_still_works() -> None:

@@ -47,6 +47,7 @@ def test_all_blocks_are_found_in_order() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
 def test_page_runs_from_top_to_bottom_in_one_folder(
     page: Path,

@@ -55,7 +55,9 @@ def here(inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    request.getfixturevalue("short_training")
+
     def run(*arguments: str, log: str = "log.parquet") -> Ran:
         quick = "--method", "exposure-crm", "--scorer", "linear", "--epochs", "2", "--learning-rate", "0.05"
         whole = ["fit", log, "--features", "features.parquet", "--out", "model", *quick, *arguments]

@@ -65,6 +65,7 @@ def loop(world: World, data: RankingData) -> Callable[[int, int], list[Round]]:
     return run
 
 
+@pytest.mark.usefixtures("short_training")
 def test_what_is_live_changes_only_with_a_certificate(
     loop: Callable[[int, int], list[Round]], world: World, data: RankingData
 ) -> None:
@@ -126,6 +127,7 @@ def test_held_out_data_is_looked_at_only_if_a_proof_is_likely(
     assert _verdict(policy, nothing, nothing, nothing, nothing, [], nothing, False)[0] == expected
 
 
+@pytest.mark.usefixtures("short_training")
 def test_blindly_everything_goes_live(world: World, data: RankingData) -> None:
     with one_thread():
         (one,) = closed_loop(

@@ -108,7 +108,7 @@ class Stopped(Exception):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("few_queries")
+@pytest.mark.usefixtures("few_queries", "in_this_process")
 def test_a_stopped_run_goes_on_where_it_was_and_ends_with_the_same_results(tmp_path: Path) -> None:
     whole = pq.read_table(reproduce(TINY, tmp_path / "whole", jobs=1))
     assert whole.schema.equals(SCHEMA)
@@ -138,5 +138,8 @@ def test_a_stopped_run_goes_on_where_it_was_and_ends_with_the_same_results(tmp_p
     assert json.loads((tmp_path / "parts/manifest.json").read_text())["seconds"] > 0
     again = rows.filter(pc.field("interactions") != 300).drop_columns(["seconds"])
     assert again.sort_by("method").equals(whole.drop_columns(["seconds"]).sort_by("method"))
+    told_again: list[int] = []
+    assert reproduce(more, tmp_path / "parts", progress=lambda done, *_: told_again.append(done)).exists()
+    assert told_again == []  # nothing was left to do
     with pytest.raises(UsageError, match="holds results of other settings; choose another --out"):
         reproduce(Plan("synthetic:small", ("naive",), (200,)), tmp_path / "parts")

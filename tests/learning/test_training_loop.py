@@ -15,6 +15,7 @@ from saferank.engine.objectives.objective import Array, Objective
 from saferank.engine.plackett_luce import exposure, pl_rank_3_gradient, reinforce_gradient
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.sampled_gradient import Estimator, SampledGradient
+from saferank.learning.adam import Adam
 from saferank.learning.training_loop import Epoch, fit
 from saferank.policy.scorers import score
 from tests.learning.problem import (
@@ -216,13 +217,13 @@ def test_few_queries_are_passed_over_as_often_as_the_least_steps_ask_for(
     train: Part, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[int] = []
-    step = torch.optim.Adam.step
+    step = Adam.step
 
-    def counted(self: torch.optim.Adam) -> None:
+    def counted(self: Adam) -> None:
         steps.append(1)
         step(self)
 
-    monkeypatch.setattr(torch.optim.Adam, "step", counted)
+    monkeypatch.setattr(Adam, "step", counted)
     objective = train.objective("naive")  # 40 queries
     for batch, least, expected in ((10, 0, 4), (10, 4, 4), (10, 5, 8), (16, 1, 3), (100, 7, 7)):
         steps.clear()

@@ -16,6 +16,7 @@ from saferank.engine.errors import UsageError
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.ragged import flat_rows
 from saferank.engine.types.ranking_data import RankingData
+from saferank.learning.adam import Adam
 from saferank.learning.foresight import Foreseen
 from saferank.learning.processes import ALONE, Team, team_of
 from saferank.learning.settings import TrainingSettings
@@ -93,7 +94,7 @@ def maximise(
     history: list[Epoch] = []
     if len(problem.active) == 0:
         return FitResult(0, ())
-    optimizer = torch.optim.Adam(scorer.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    optimizer = Adam(scorer.parameters(), rate=settings.learning_rate, weight_decay=settings.weight_decay)
     rng = np.random.default_rng(settings.seed)
     best_epoch, best_value, best = 0, -math.inf, None
     with one_thread():
@@ -146,7 +147,7 @@ class _Problem:
     def climb(
         self,
         scorer: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Adam,
         rng: np.random.Generator,
         settings: TrainingSettings,
     ) -> None:
@@ -160,7 +161,7 @@ class _Problem:
                 x = self._view(values, mine, queries)
                 slope = self.objective.pull_back(values, x, self.objective.slope(x, self.sums, mine), mine)
                 gradient = torch.from_numpy((slope * (-len(self.active) / len(queries))).astype(np.float32))
-                optimizer.zero_grad()
+                optimizer.clear_gradients()
                 scores.backward(gradient)  # type: ignore[no-untyped-call]
                 self.team.add_up_gradients(scorer)
                 optimizer.step()
