@@ -15,6 +15,7 @@ from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.propensity.logging_exposure import examined
 from saferank.engine.propensity.posterior_relevance import posterior_relevance
 from saferank.engine.ragged import query_sums
+from saferank.files.large_table import new_table
 from saferank.learning.foresight import Foresight
 from saferank.learning.methods import LoggedPart
 from saferank.learning.relevance import RelevanceModel, Sample, fit_relevance
@@ -151,7 +152,8 @@ def with_relevance(
 def _samples(train: LoggedPart, validation: LoggedPart) -> tuple[list[Sample], list[LoggedPart]]:
     """Return what R-hat is fitted to: two parts of the same documents are one sample."""
     if train.data is validation.data:
-        return [Sample(train.data, train.log.merge(validation.log), train.examination)], [train]
+        merged = train.log.merge(validation.log, new_table=new_table)
+        return [Sample(train.data, merged, train.examination)], [train]
     parts = [train, validation]
     return [Sample(part.data, part.log, part.examination) for part in parts], parts
 
