@@ -21,8 +21,8 @@ from saferank.policy.scorers.forest import Forest
 if TYPE_CHECKING:
     import lightgbm
 
-Part: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Rows that a fold learns from, and those that it holds out."""
+Part: TypeAlias = tuple[Any, Any]
+"""Rows that a fold learns from, and those that it holds out: arrays, where LightGBM is annotated to take lists."""
 FOLDS = 5
 MOST_TREES = 2000
 PATIENCE = 30

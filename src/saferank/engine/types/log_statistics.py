@@ -204,7 +204,7 @@ class LogStatistics:
                 np.concatenate([self.rankings.clicks, other.rankings.clicks])[order],
             )
         shown, clicked = (
-            np.add(mine, theirs, out=None if new_table is None else new_table(*mine.shape, np.int64))
+            np.add(mine, theirs, out=None if new_table is None else new_table(self.documents, self.cutoff, np.int64))
             for mine, theirs in ((self.shown, other.shown), (self.clicked, other.clicked))
         )
         return LogStatistics(self.offsets, self.interactions + other.interactions, shown, clicked, rankings)
