@@ -1,7 +1,11 @@
 """The regression of relevance: what it finds, and what it must not have seen."""
 
+import tracemalloc
 from dataclasses import replace
+from typing import Any
+from weakref import WeakSet
 
+import lightgbm
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,6 +13,8 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
+from saferank.files import large_table
+from saferank.learning import lightgbm_trees
 from saferank.learning import relevance as regression
 from saferank.learning.relevance import FOLDS, RelevanceModel, Sample, fit_relevance
 from tests.learning.problem import EXAMINATION, make_part, only_first_queries
@@ -170,3 +176,57 @@ def test_progress_is_told_the_number_of_trees() -> None:
     model = fit_relevance([Sample(data, even_log(relevance, 50), EXAMINATION)], progress=told.append)
     assert told == list(range(1, len(told) + 1))
     assert len(told) >= model.forests[0].trees > 0
+
+
+def test_folds_one_by_one_are_those_grown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regression, "MOST_TREES", 8)
+    data, relevance = features_and_relevance(40)
+    sample = Sample(data, even_log(relevance, 20), EXAMINATION)
+    at_once = fit_relevance([sample])
+    monkeypatch.setattr(regression, "LARGE", 0)
+    one_by_one = fit_relevance([sample])
+    assert [forest.trees for forest in one_by_one.forests] == [8] * FOLDS
+    assert as_bytes(one_by_one, data) == as_bytes(at_once, data)
+
+
+def test_of_large_tables_the_first_fold_chooses_the_number_of_trees_and_one_is_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regression, "LARGE", 0)
+    monkeypatch.setattr(regression, "PATIENCE", 3)
+    train, grown, wanted = lightgbm.train, WeakSet[Any](), []
+
+    def watched(parameters: Any, table: Any, trees: int, **others: Any) -> lightgbm.Booster:
+        assert len(grown) == 0
+        wanted.append(trees)
+        booster = train(parameters, table, trees, **others)
+        grown.update([booster, table])
+        return booster
+
+    monkeypatch.setattr(lightgbm, "train", watched)
+    data, relevance = features_and_relevance(40)
+    model = fit_relevance([Sample(data, even_log(relevance, 5), EXAMINATION)])
+    first = model.forests[0].trees
+    assert wanted == [regression.MOST_TREES] + [first] * (FOLDS - 1)
+    assert [forest.trees for forest in model.forests] == [first] * FOLDS
+
+
+def test_no_copy_of_the_features_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of all rows have one number per row; whatever has all columns is a block of rows, or the sample for bins.
+
+    Only what NumPy allocates is counted: the bins of LightGBM are not.
+    """
+    monkeypatch.setattr(regression, "MOST_TREES", 2)
+    monkeypatch.setattr(regression, "PARAMETERS", regression.PARAMETERS | {"bin_construct_sample_cnt": 500})
+    for module in (lightgbm_trees, large_table):
+        monkeypatch.setattr(module, "BLOCK", 500)
+    rng = np.random.default_rng(0)
+    data = RankingData(rng.random((12_000, 400), np.float32), np.arange(0, 12_001, DOCUMENTS))
+    sample = Sample(data, even_log(np.full(12_000, 0.3), 3), EXAMINATION)
+    tracemalloc.start()
+    try:
+        fit_relevance([sample]).cross_fitted(0, data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.7 * data.features.nbytes

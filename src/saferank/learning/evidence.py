@@ -15,6 +15,7 @@ from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.propensity.logging_exposure import examined
 from saferank.engine.propensity.posterior_relevance import posterior_relevance
 from saferank.engine.ragged import query_sums
+from saferank.files.large_table import new_table
 from saferank.learning.foresight import Foresight
 from saferank.learning.methods import LoggedPart
 from saferank.learning.relevance import RelevanceModel, Sample, fit_relevance
@@ -152,7 +153,8 @@ def _samples(train: LoggedPart, validation: LoggedPart) -> tuple[list[Sample], l
     """Return what R-hat is fitted to: two parts of the same documents are one sample."""
     beta = None if train.trust is None else train.trust.beta
     if train.data is validation.data:
-        return [Sample(train.data, train.log.merge(validation.log), train.examination, beta)], [train]
+        merged = train.log.merge(validation.log, new_table=new_table)
+        return [Sample(train.data, merged, train.examination, beta)], [train]
     parts = [train, validation]
     return [Sample(part.data, part.log, part.examination, beta) for part in parts], parts
 

@@ -18,9 +18,9 @@ from saferank.policy.scorers.forest import Forest
 if TYPE_CHECKING:
     import lightgbm
 
-ALWAYS = {"verbose": -1, "deterministic": True, "force_row_wise": True, "feature_pre_filter": False, "max_bin": 63}
+ALWAYS = {"verbose": -1, "deterministic": True, "force_col_wise": True, "feature_pre_filter": False, "max_bin": 63}
 """Parameters of every booster. The same data gives the same trees, whatever the number of threads. With 63 bins trees
-are as good as with 255, in two thirds of the time."""
+are as good as with 255, in two thirds of the time. By columns, a booster needs no second copy of its bins."""
 BLOCK = 1 << 14
 """Rows that are read at a time."""
 MANY = 10_000_000
@@ -40,6 +40,7 @@ def can_split(features: NDArray[np.float32]) -> bool:
 
 def built(table: lightgbm.Dataset, *features: NDArray[np.float32]) -> lightgbm.Dataset:
     """Return the table after LightGBM has read it: from then on it needs only its own bins, and not the features."""
+    give_memory_back()  # what NumPy has freed
     table.construct()
     give_memory_back()
     for one in features:
@@ -48,7 +49,7 @@ def built(table: lightgbm.Dataset, *features: NDArray[np.float32]) -> lightgbm.D
 
 
 def give_memory_back() -> None:
-    """Return to the operating system what LightGBM has freed: the C library would keep most of it."""
+    """Return to the operating system what was freed: the C library would keep most of it."""
     if sys.platform.startswith("linux") and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
 

@@ -61,10 +61,11 @@ def training_exposure(
     check_logging_policy(wanted, known=train.known)
     if wanted in ("auto", "known") and train.known:
         return TrainingExposure("known", train.logging_exposure)
+    if wanted in ("auto", "counted") and not train.known:
+        return TrainingExposure("counted", train.logging_exposure)
     both = train.log.merge(validation.log)
-    counted = estimated_logging_exposure(both, train.examination) if train.known else train.logging_exposure
-    if wanted in ("auto", "counted"):
-        return TrainingExposure("counted", counted)
+    if wanted == "counted":
+        return TrainingExposure("counted", estimated_logging_exposure(both, train.examination))
     model = model or logging_model(kind, train, validation, seed=seed)
     scores = score(model, train.data.features)
     queries = some_queries(validation, np.random.default_rng([seed, 6]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,17 @@ from saferank.files.large_table import row_blocks
 from saferank.learning.lightgbm_trees import ALWAYS, built, can_split, forest_of, give_memory_back, rows_of, threads_for
 from saferank.policy.scorers.forest import Forest
 
+if TYPE_CHECKING:
+    import lightgbm
+
+Part: TypeAlias = tuple[Any, Any]
+"""Rows that a fold learns from, and those that it holds out: arrays, where LightGBM is annotated to take lists."""
 FOLDS = 5
 MOST_TREES = 2000
 PATIENCE = 30
 """Trees without a smaller error on the held-out folds after which no more are grown."""
+LARGE = 30_000_000
+"""Values in a table from which on folds are grown one after the other: all at once need some ten bytes per value."""
 PARAMETERS: dict[str, Any] = ALWAYS | {
     "objective": "l2",
     "learning_rate": 0.05,
@@ -83,7 +90,8 @@ def fit_relevance(
 
     The clicks are corrected for examination, so the logging exposure is not needed, and logs of different rankers may
     be mixed. Trees read the first so many `features`, by default all. The number of trees is the same in all folds,
-    that with the smallest error on what each fold held out. `progress` is told the number of trees.
+    that with the smallest error on what each fold held out, or, of LARGE tables, on what the first one did. `progress`
+    is told the number of trees.
     """
     import lightgbm
 
@@ -106,21 +114,47 @@ def fit_relevance(
         params=parameters,
     )
     table = built(bins, *(sample.data.features for sample in samples))
-    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
     tell = [] if progress is None else [lambda step: progress(step.iteration + 1)]
-    found = lightgbm.cv(
-        parameters,
-        table,
-        MOST_TREES,
-        folds=[(np.flatnonzero(fold != held), np.flatnonzero(fold == held)) for held in range(count)],
-        callbacks=[stop, *tell],
-        return_cvbooster=True,
-    )
-    boosters: Any = found["cvbooster"]
-    forests = tuple(forest_of(booster, boosters.best_iteration) for booster in boosters.boosters)
-    del found, boosters, table, bins
+    grow = _one_by_one if len(fold) * read >= LARGE else _at_once
+    parts = [(np.flatnonzero(fold != held), np.flatnonzero(fold == held)) for held in range(count)]
+    forests = grow(parameters, table, parts, tell)
+    del table, bins
     give_memory_back()
     return RelevanceModel(forests, folds)
+
+
+def _at_once(
+    parameters: dict[str, Any], table: lightgbm.Dataset, parts: Sequence[Part], tell: list[Callable[[Any], None]]
+) -> tuple[Forest, ...]:
+    """Return the forest of each fold; the mean error of all folds chooses the number of trees."""
+    import lightgbm
+
+    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+    found = lightgbm.cv(parameters, table, MOST_TREES, folds=parts, callbacks=[stop, *tell], return_cvbooster=True)
+    boosters: Any = found["cvbooster"]
+    return tuple(forest_of(booster, boosters.best_iteration) for booster in boosters.boosters)
+
+
+def _one_by_one(
+    parameters: dict[str, Any], table: lightgbm.Dataset, parts: Sequence[Part], tell: list[Callable[[Any], None]]
+) -> tuple[Forest, ...]:
+    """Return the forest of each fold; the first fold chooses the number of trees. One fold at a time is in memory."""
+    import lightgbm
+
+    stop, forests = lightgbm.early_stopping(PATIENCE, verbose=False), list[Forest]()
+    for learned_from, held_out in parts:
+        first = not forests
+        booster = lightgbm.train(
+            parameters,
+            table.subset(learned_from),
+            MOST_TREES if first else forests[0].trees,
+            valid_sets=[table.subset(held_out)] if first else None,
+            callbacks=[stop, *tell] if first else tell,
+        )
+        forests.append(forest_of(booster, booster.best_iteration))
+        del booster
+        give_memory_back()
+    return tuple(forests)
 
 
 def _folds(

@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
 from saferank.engine.types.log_statistics import LoggedRankings, LogStatistics, stacked
@@ -110,7 +111,18 @@ def test_a_subset_keeps_the_order_asked_for() -> None:
 
 def test_merging_adds_up() -> None:
     one, two = log(rankings=kept()), log(rankings=kept()).subset([0, 1, 2])
+    tables: list[NDArray[np.int64]] = []
+
+    def new_table(documents: int, ranks: int, kind: type[np.int64]) -> NDArray[np.int64]:
+        tables.append(np.full((documents, ranks), -1, kind))
+        return tables[-1]
+
     both = one.merge(two)
+    given = one.merge(two, new_table=new_table)
+    assert given.shown is tables[0]
+    assert given.clicked is tables[1]
+    np.testing.assert_array_equal(given.shown, both.shown)
+    np.testing.assert_array_equal(given.clicked, both.clicked)
     np.testing.assert_array_equal(both.interactions, 2 * one.interactions)
     np.testing.assert_array_equal(both.shown, 2 * one.shown)
     np.testing.assert_array_equal(both.clicked, 2 * one.clicked)

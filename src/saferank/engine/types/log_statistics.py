@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -185,8 +185,13 @@ class LogStatistics:
         query = np.repeat(np.arange(len(chosen)), self.kept[chosen])
         return LoggedRankings(query.astype(np.int32), rankings.ranking[rows], rankings.clicks[rows])
 
-    def merge(self, other: LogStatistics) -> LogStatistics:
-        """Add the counts of another log of the same queries and documents; rankings are kept if both have them."""
+    def merge(
+        self, other: LogStatistics, *, new_table: Callable[[int, int, type[np.int64]], NDArray[np.int64]] | None = None
+    ) -> LogStatistics:
+        """Add the counts of another log of the same queries and documents; rankings are kept if both have them.
+
+        `new_table(documents, ranks, np.int64)` returns where counts are put, if not into new arrays.
+        """
         if not np.array_equal(self.offsets, other.offsets) or self.cutoff != other.cutoff:
             raise DataError("logs of different queries, documents or numbers of ranks cannot be merged.")
         rankings = None
@@ -198,13 +203,11 @@ class LogStatistics:
                 np.concatenate([self.rankings.ranking, other.rankings.ranking])[order],
                 np.concatenate([self.rankings.clicks, other.rankings.clicks])[order],
             )
-        return LogStatistics(
-            self.offsets,
-            self.interactions + other.interactions,
-            self.shown + other.shown,
-            self.clicked + other.clicked,
-            rankings,
+        shown, clicked = (
+            np.add(mine, theirs, out=None if new_table is None else new_table(self.documents, self.cutoff, np.int64))
+            for mine, theirs in ((self.shown, other.shown), (self.clicked, other.clicked))
         )
+        return LogStatistics(self.offsets, self.interactions + other.interactions, shown, clicked, rankings)
 
 
 def stacked(logs: Sequence[LogStatistics]) -> LogStatistics:
