@@ -142,7 +142,8 @@ def missing(table: ir.Table, source: str, absent: Mapping[str, str]) -> DataErro
     options = " ".join(f"--column {name}=THEIRS" for name in absent)
     one = next(iter(absent.values())) if len(absent) == 1 else None
     what = "is no such column" if one else "are no columns " + ", ".join(f"'{theirs}'" for theirs in absent.values())
-    remedy = f"If {'one' if one else 'some'} of them {'holds it' if one else 'hold these'}, name it with {options}."
+    found = "one of them holds it, name it" if one else "some of them hold these, name them"
+    remedy = f"If {found} with {options}; in Python, columns={dict.fromkeys(absent, 'THEIRS')}."
     return DataError(f"there {what}; there are {_names(table)}. {remedy}", file=source, column=one)
 
 
