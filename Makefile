@@ -24,7 +24,10 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 bench: $(INSTALLED)
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@mkdir -p benchmarks/printed # what a script printed is shown on the site
+	@for script in benchmarks/*.py; do echo "== $$script"; \
+		new=benchmarks/printed/$$(basename $$script .py).new; $(BIN)/python $$script > $$new; code=$$?; cat $$new; \
+		test $$code = 0 || exit 1; mv $$new $${new%.new}.txt; done
 
 release: $(INSTALLED)
 	$(BIN)/python benchmarks/install_size.py dist

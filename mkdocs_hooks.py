@@ -1,8 +1,8 @@
 """What the site (mkdocs.yml) is made of besides docs/*.md, and what its build refuses.
 
 README, CONTRIBUTING and CHANGELOG become pages, and README's section for one's own log a page of its own. The page of
-benchmarks is made from the docstrings of benchmarks/*.py, with the places that quote their figures. A public name that
-the reference lacks, or that has no docstring, ends the build.
+benchmarks is made from the docstrings of benchmarks/*.py, what they printed (benchmarks/printed), and the places that
+quote their figures. A public name that the reference lacks, or that has no docstring, ends the build.
 """
 
 import ast
@@ -101,10 +101,11 @@ def home_and_quickstart(readme: str) -> tuple[str, str]:
 
 
 def benchmarks_page(root: Path) -> str:
-    """Return the page of benchmarks: of each script its docstring, and where its figures are quoted."""
+    """Return the page of benchmarks: of each script its docstring, what it printed, and where that is quoted."""
     parts = [
-        "# Benchmarks\n\nWhich script prints which figure. `make bench` runs them all; most end with an error where a "
-        "claim does not hold. This page is made from the docstrings of `benchmarks/*.py`.\n"
+        "# Benchmarks\n\nWhich script prints which figure. `make bench` runs them all and keeps what they print in "
+        "`benchmarks/printed`; most end with an error where a claim does not hold. This page is made from their "
+        "docstrings and from what is kept there; of a script whose output was not kept, it has the docstring alone.\n"
     ]
     home, quickstart = home_and_quickstart((root / "README.md").read_text())
     pages = {"index.md": home, "quickstart.md": quickstart}
@@ -115,7 +116,9 @@ def benchmarks_page(root: Path) -> str:
             raise PluginError(f"{script} has no docstring.")
         quoted = [link for name, page in pages.items() for link in quotes(name, page, script.name)]
         where = f"Quoted in {'; '.join(quoted)}." if quoted else "Quoted nowhere."
-        parts.append(f"## {script.name}\n\n{text}\n\n{where}\n")
+        kept = root / "benchmarks" / "printed" / f"{script.stem}.txt"
+        printed = f"\n```text\n{kept.read_text().rstrip()}\n```\n" if kept.exists() else ""
+        parts.append(f"## {script.name}\n\n{text}\n\n{where}\n{printed}")
     return "\n".join(parts)
 
 

@@ -1,6 +1,6 @@
-"""The ranker among scikit-learn's tools: cloned, as the last step of a pipeline, in a grid search."""
+"""The ranker among scikit-learn's tools: its checks of estimators, clones, a pipeline, a grid search."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 from saferank import Refused, SafeRanker, UsageError
@@ -20,6 +21,43 @@ pd = pytest.importorskip("pandas")
 
 SETTINGS: Any = {"method": "exposure-crm", "scorer": "linear", "training": QUICK, "cutoff": 3, "scaling": "none"}
 SETTINGS |= {"log1p": False, "examination": "inverse-rank:1"}
+
+
+class PairRanker(SafeRanker):
+    """For the checks, which call `fit(X, y)`: every two rows are an impression of a query of their own."""
+
+    def fit(self, X: Any, y: Any, **_: Any) -> Self:  # type: ignore[override]
+        return super().fit(X, y, qid=np.arange(X.shape[0]) // 2)
+
+
+OWN_ATTRIBUTES = "what a fit found out is called `warnings` or `comparison`, without an underscore"
+NOT_NUMBERED = "features are known by name, and a count of them is not kept"
+DATA_ERROR = "is a DataError or UsageError in words of our own"
+NOT_APPLICABLE = {
+    "check_no_attributes_set_in_init": OWN_ATTRIBUTES,
+    "check_dont_overwrite_parameters": OWN_ATTRIBUTES,
+    "check_do_not_raise_errors_in_init_or_set_params": "a mistake is told where it is made, not after the log was read",
+    "check_parameters_default_constructible": "`training` is a dataclass of settings",
+    "check_n_features_in": NOT_NUMBERED,
+    "check_n_features_in_after_fitting": NOT_NUMBERED,
+    "check_estimators_unfitted": f"{DATA_ERROR}; scikit-learn need not be installed",
+    "check_complex_data": "Arrow has no complex numbers",
+    "check_estimators_empty_data_messages": DATA_ERROR,
+    "check_fit2d_1sample": DATA_ERROR,
+    "check_fit2d_predict1d": DATA_ERROR,
+    "check_requires_y_none": DATA_ERROR,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # it is no subclass of theirs
+def test_the_checks_of_scikit_learn() -> None:
+    """All that apply to an estimator of clicks pass; the others are named with the reason."""
+    ranker = PairRanker(**SETTINGS, missing="indicator")
+    done = check_estimator(ranker, expected_failed_checks=NOT_APPLICABLE, on_skip=None, on_fail=None)
+    assert [f"{one['check_name']}: {one['exception']}" for one in done if one["status"] == "failed"] == []
+    assert {one["check_name"] for one in done if one["status"] == "xfail"} == {*NOT_APPLICABLE}
+    assert sum(one["status"] == "passed" for one in done) > 20
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +98,8 @@ def test_arrays_in_the_spelling_of_lightgbm(rows: Any) -> None:
     assert refused.value.code == "impressions-without-ids"
     with pytest.raises(UsageError):
         SafeRanker(**SETTINGS).fit("log.parquet", "features.parquet", position=[1, 2])
+    with pytest.raises(UsageError, match="qid or group"):
+        SafeRanker(**SETTINGS).fit(x, clicks)
 
 
 def test_parameters_and_clones(rows: Any) -> None:

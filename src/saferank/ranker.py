@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, Self
 from warnings import warn
 
@@ -25,7 +25,7 @@ from saferank.features.reader import joined, read_candidates, text_columns
 from saferank.features.schema import with_indicators
 from saferank.features.shown_rows import shown_rows
 from saferank.features.table import column_names, query_offsets, read_table
-from saferank.files.arrow_tables import Tabular
+from saferank.files.arrow_tables import Tabular, is_tabular
 from saferank.learning.compare_policies import ComparedPolicy
 from saferank.learning.fit_policy import Step, fit_policy
 from saferank.learning.settings import FitSettings, LoggingPolicy, TrainingSettings
@@ -168,7 +168,7 @@ class SafeRanker:
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=True),
-            input_tags=InputTags(string=True, categorical=True, allow_nan=True),
+            input_tags=InputTags(string=True, categorical=True, allow_nan=self.missing != "error"),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -222,6 +222,8 @@ class SafeRanker:
             )  # fmt: skip
         elif any(one is not None for one in (position, impression, document, timestamp)):
             raise UsageError("position, impression, document and timestamp are of rows; give qid or group too.")
+        elif not isinstance(log, (str, PurePath, AggregatedLog)) and not is_tabular(log):
+            raise UsageError("an array is no log; to learn from rows of features and clicks, give qid or group too.")
         wanted = self.wanted_cutoff
         policy = live_policy(live, self.logging_scores)
         aggregated = log if isinstance(log, AggregatedLog) else load_log(log, columns=columns, cutoff=wanted)

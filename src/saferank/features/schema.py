@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -72,7 +73,7 @@ class FeatureSchema:
         """Names of all columns that the policy reads: features first, then `base`, if there is one."""
         return self.names if self.base is None else (*self.names, self.base)
 
-    @property
+    @cached_property
     def numbers(self) -> tuple[str, ...]:
         """Names of the columns of numbers that new data needs: all but those that are made from others."""
         made = {*one_hot_names(self.categories), *map(indicator_name, self.indicators)}

@@ -65,6 +65,8 @@ def shown_rows(
 
 
 def _table(features: Any) -> pa.Table:
+    if hasattr(features, "toarray"):
+        raise UsageError("sparse features are not supported; give X.toarray().")
     if is_tabular(features):
         return as_arrow(features, SOURCE)
     values = np.asarray(features)
