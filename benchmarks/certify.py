@@ -229,7 +229,8 @@ def outcome(name: str, number: int, better: bool) -> dict[str, Any] | None:
         ranker = Ranker(SHARPENED * world.logging.scores, sampled=True)
     elif case.null == "leak":
         statistics = log.statistics(PARTS, data)
-        data = replace(data, features=(statistics.clicks / np.maximum(statistics.times_shown, 1))[:, None])
+        rate = statistics.clicks / np.maximum(statistics.times_shown, 1)
+        data = replace(data, features=rate[:, None].astype(np.float32))
         ranker = Ranker(data.features.reshape(world.shop.queries, -1))
     else:
         ranker = fitted(world, log, number) if case.null == "fit" else learned(world.shop, log)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.leaking_features import leaking_features
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import PARTS, AggregatedLog
+from saferank.logs.aggregated_log import PARTS, AggregatedLog, pair_ids
 from tests.shops import World, make_shop, noisy
 
 Floats = NDArray[np.float64]
@@ -75,8 +75,9 @@ def test_a_document_that_many_queries_share(world: World, log: AggregatedLog) ->
     data = world.shop.data()
     counts, number = log.statistics(PARTS, data), np.arange(data.documents) % 200
     shared = log.shown_counts.to_pydict()
-    place = {(q, d): i for i, (q, d) in enumerate(zip(np.repeat(data.query_ids, 10), data.document_ids, strict=True))}
-    rows = [f"d{number[place[q, d]]}" for q, d in zip(shared["query_id"], shared["document_id"], strict=True)]
+    ids = zip(*(ids.tolist() for ids in pair_ids(data)), strict=True)
+    place = {pair: row for row, pair in enumerate(ids)}
+    rows = [f"d{number[place[pair]]}" for pair in zip(shared["query_id"], shared["document_id"], strict=True)]
     column = log.shown_counts.schema.get_field_index("document_id")
     renamed = replace(log, shown_counts=log.shown_counts.set_column(column, "document_id", [rows]))
     popular = (np.bincount(number, counts.clicks) / np.bincount(number, counts.times_shown))[number]
