@@ -14,7 +14,14 @@ from tests.cli.running import caller, cells
 
 call = caller(aggregate)
 ROWS = [
-    {"impression_id": name, "query_id": "q", "document_id": document, "position": rank, "hit": rank - 1, "time": time}
+    {
+        "impression_id": name,
+        "query_id": "q",
+        "document_id": document,
+        "position": rank,
+        "hit": int(rank > 1),
+        "time": time,
+    }
     for name, time in (("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5))
     for rank, document in enumerate("xyz", start=1)
 ]
@@ -23,7 +30,7 @@ HIT = "--column", "click=hit"
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """The second rank is always clicked, the third twice."""
+    """The second rank and the third are always clicked."""
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "log.parquet")
     return tmp_path / "log.parquet"
 

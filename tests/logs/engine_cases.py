@@ -29,7 +29,7 @@ def hard_log(seed: int = 1, *, numbers: bool = False, impressions: int = 300, lo
                     "query_id": query if numbers else f"{BEGINNINGS[query]} q{query}",
                     "document_id": document if numbers else name,
                     "position": position,
-                    "click": int(rng.random() < 0.4) * int(rng.integers(1, 3)),
+                    "click": int(rng.random() < 0.4),
                     "timestamp": datetime(2026, 1, 30, 22, tzinfo=UTC) + timedelta(minutes=20 * impression + position),
                     "second": impression * 1_200 + position,
                     "device": ("phone", "Desk", "_tv")[impression % 3],

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from saferank.logs.periods import Periods, periods_of
+from saferank.logs.periods import Periods, moment_text, periods_of
 from saferank.logs.source import connect, fetch, quietly
 
 BEGIN = datetime(2024, 2, 27, 22, 30, 0, 700_000, UTC)
@@ -106,3 +106,10 @@ def test_hours_of_the_day_are_those_of_utc(values: pa.Array, first: object) -> N
 def test_no_moment_is_of_the_first_period() -> None:
     assert numbers(periods_of(0, 10**6), pa.array([None, 10**6], pa.int64())) == [11, 0]  # nulls come last
     assert periods_of(0.0, float("nan")).count == 1
+
+
+def test_numbers_that_are_times_are_shown_as_such() -> None:
+    for moment in (1_760_313_770, "1760313770", 1_760_313_770_000, "2025-10-13T00:02:50"):
+        assert moment_text(moment) == "2025-10-13T00:02:50"
+    for other in (7, 20_251_013, float("nan"), "day 3"):
+        assert moment_text(other) == str(other)
