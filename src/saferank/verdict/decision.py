@@ -49,6 +49,8 @@ UNSEEN = "the ranker was made without the held-out part of the log, as its maker
 UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
 TEMPERATURES = (1.25, 1.5, 2.0, 3.0)
 """Of the flatter policies that are tried, in this order."""
+NEGLIGIBLE = 1e-6
+"""Loss in clicks per interaction that may be rounding: no reason to say KEEP."""
 FEW_TIED = 0.01
 """Share of the exposure on documents with equal scores that goes without saying."""
 FEW_CLICKS = 50.0
@@ -99,7 +101,7 @@ def decide(lower: float, upper: float, tolerance: float) -> Verdict:
     """DEPLOY if the improvement is proven to be at least -tolerance, KEEP if proven below it, else MORE DATA."""
     if lower >= -tolerance:
         return Verdict.DEPLOY
-    return Verdict.KEEP if upper < -tolerance else Verdict.MORE_DATA
+    return Verdict.KEEP if upper < -tolerance - NEGLIGIBLE else Verdict.MORE_DATA
 
 
 def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certificate:
@@ -107,6 +109,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
     log, ranker = inputs.log, inputs.ranker
     _check_call(inputs, settings)
     check_cutoff(log.manifest)
+    check_dated(log, known=inputs.logging_scores is not None, trust=settings.trust_stability)
     doubts = log_doubts(
         log,
         ranker.data if ranker.complete else None,
@@ -114,7 +117,6 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
         random_per_unit=settings.random_per_unit,
         trust_candidates=settings.trust_candidates,
     )
-    check_dated(log, known=inputs.logging_scores is not None, trust=settings.trust_stability)
     rankers = Rankers(log, ranker, inputs.logging_scores)
     past = [one.statistics(PARTS, shown_pairs(one)) for one in inputs.earlier]
     judge, by_period, seen_queries = _best_judge(rankers, settings, doubts, inputs.examination, past)
