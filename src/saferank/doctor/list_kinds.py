@@ -80,10 +80,10 @@ def _lists(
     key = (query * (int(period.max(initial=0)) + 1) + period) * (int(lengths.max(initial=0)) + 1) + lengths
     chosen = np.arange(len(first))
     if len(chosen) > MOST_IMPRESSIONS:
-        keys = rng.permutation(np.unique(key))  # whole cells, so that lists keep their partners
-        size = np.unique(key, return_counts=True)[1][np.searchsorted(np.unique(key), keys)]
-        kept = keys[: max(int(np.searchsorted(np.cumsum(size), MOST_IMPRESSIONS)), 1)]
-        chosen = np.flatnonzero(np.isin(key, kept))
+        cells, size = np.unique(key, return_counts=True)  # whole cells, so that lists keep their partners
+        order = rng.permutation(len(cells))
+        kept = order[: max(int(np.searchsorted(np.cumsum(size[order]), MOST_IMPRESSIONS)), 1)]
+        chosen = np.flatnonzero(np.isin(key, cells[kept]))
     row = np.full((len(chosen), int(lengths[chosen].max(initial=0))), -1, np.int64)
     filled = np.arange(row.shape[1]) < lengths[chosen][:, None]
     row[filled] = sample.document[(first[chosen][:, None] + np.arange(row.shape[1]))[filled]]
