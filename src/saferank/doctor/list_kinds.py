@@ -83,7 +83,7 @@ def _lists(
         cells, size = np.unique(key, return_counts=True)  # whole cells, so that lists keep their partners
         order = rng.permutation(len(cells))
         kept = order[: max(int(np.searchsorted(np.cumsum(size[order]), MOST_IMPRESSIONS)), 1)]
-        chosen = np.flatnonzero(np.isin(key, cells[kept]))
+        chosen = np.flatnonzero(np.isin(key, cells[kept]))[:MOST_IMPRESSIONS]
     row = np.full((len(chosen), int(lengths[chosen].max(initial=0))), -1, np.int64)
     filled = np.arange(row.shape[1]) < lengths[chosen][:, None]
     row[filled] = sample.document[(first[chosen][:, None] + np.arange(row.shape[1]))[filled]]
@@ -116,9 +116,11 @@ def _partners(cell: Integers, rng: np.random.Generator) -> tuple[Integers, Integ
 
 
 def _statistic(lists: Integers, partners: list[tuple[Integers, Integers]]) -> float:
-    one, other = (lists[np.concatenate(side)] for side in zip(*partners, strict=True))
-    common = (_in_both(one, other)[0] & (one >= 0)).sum(axis=1)
-    return float((common * (common - 1) / 2.0).mean())
+    total = pairs = 0.0
+    for one, other in partners:
+        common = (_in_both(lists[one], lists[other])[0] & (lists[one] >= 0)).sum(axis=1)
+        total, pairs = total + float((common * (common - 1)).sum()) / 2.0, pairs + len(one)
+    return total / pairs
 
 
 def _in_both(one: Integers, other: Integers) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
