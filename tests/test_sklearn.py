@@ -1,5 +1,6 @@
 """The ranker among scikit-learn's tools: its checks of estimators, clones, a pipeline, a grid search."""
 
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -24,10 +25,17 @@ SETTINGS |= {"log1p": False, "examination": "inverse-rank:1"}
 
 
 class PairRanker(SafeRanker):
-    """For the checks, which call `fit(X, y)`: every two rows are an impression of a query of their own."""
+    """For the checks, which call `fit(X, y)`: every two rows are an impression of a query of their own.
+
+    Their numbers stand for clicks: what is above the smallest is clicked.
+    """
 
     def fit(self, X: Any, y: Any, **_: Any) -> Self:  # type: ignore[override]
-        return super().fit(X, y, qid=np.arange(X.shape[0]) // 2)
+        clicks = y
+        if y is not None and len(np.shape(y)) == 1 and len(y):
+            with suppress(TypeError, ValueError):
+                clicks = (np.asarray(y) != np.min(np.asarray(y, np.float64))).astype(np.int64)
+        return super().fit(X, clicks, qid=np.arange(X.shape[0]) // 2)
 
 
 OWN_ATTRIBUTES = "what a fit found out is called `warnings` or `comparison`, without an underscore"

@@ -33,7 +33,7 @@ def data() -> RankingData:
 
 @pytest.fixture(scope="module")
 def policy() -> Policy:
-    return make_policy()
+    return make_policy("linear")  # no two documents have the same score
 
 
 @pytest.fixture(scope="module")
