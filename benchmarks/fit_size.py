@@ -3,8 +3,8 @@
 A log and features are made for each size (random features, rankings by a noisy linear ranker, position-based clicks;
 100 documents and 20 interactions per query, 10 ranks), and a process of its own fits them. Printed are its peak memory
 as the operating system counts it, the peak of what it cannot reclaim (`RssAnon`: mapped files are left out), and
-seconds, on the clock and of CPU time. Ends with an error if what cannot be reclaimed is above twice the features and a
-gigabyte, for 136 features (with fewer, the counts of the log outweigh them). --large adds 1e7 pairs. Linux.
+seconds, on the clock and of CPU time. Ends with an error if what cannot be reclaimed is above twice the features, or
+above 1.5 GB where that is more, for 136 features (with fewer, the log outweighs them). --large adds 1e7 pairs. Linux.
 """
 
 import argparse
@@ -29,8 +29,8 @@ FEATURES = 136
 """As in MSLR-WEB30K."""
 SIZES = [(100_000, FEATURES), (1_000_000, FEATURES), (2_250_000, FEATURES)]
 LARGE = [(10_000_000, 20), (10_000_000, FEATURES)]
-FIXED = 1024
-"""Megabytes for the libraries and whatever does not grow."""
+LEAST_LIMIT = 1536
+"""Megabytes: the libraries need about 450, and LightGBM reads 200,000 rows in float64 to find its bins."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def main() -> int:
                 write_inputs(folder, pairs, features)
             for scorer in options.scorers:
                 peak, size = fit_peak(folder, scorer), pairs * features * 4 / 2**20
-                limit = 2 * size + FIXED
+                limit = max(2 * size, LEAST_LIMIT)
                 good &= peak.anonymous <= limit or features < FEATURES
                 numbers = (size, peak.resident, peak.anonymous, limit, peak.seconds, peak.cpu_seconds)
                 row = f"{pairs:,}", str(features), scorer, *(f"{number:,.0f}" for number in numbers)

@@ -193,7 +193,7 @@ def test_of_large_tables_the_first_fold_chooses_the_number_of_trees_and_one_is_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(regression, "LARGE", 0)
-    monkeypatch.setattr(regression, "PATIENCE", 3)
+    monkeypatch.setattr(regression, "PATIENCE_OF_ONE", 3)
     train, grown, wanted = lightgbm.train, WeakSet[Any](), []
 
     def watched(parameters: Any, table: Any, trees: int, **others: Any) -> lightgbm.Booster:
