@@ -76,8 +76,8 @@ def test_what_a_ranker_cannot_change_is_found(limit: Limit) -> None:
 def test_lists_that_one_ranker_draws_have_no_kinds() -> None:
     found = [kinds(seed=seed, noise=noise) for seed, noise in ((1, 0.3), (2, 1.0), (3, 3.0))]
     found += [kinds(seed=seed, screens=True) for seed in (4, 5)]
-    assert max(abs(one.z) for one in found) < 4.0
-    assert max(abs(one.size) for one in found) < 0.01
+    assert not any(one.significant for one in found)
+    assert max(abs(one.size) for one in found) < 0.02
 
 
 def test_a_ranker_that_changes_every_night_at_three_has_none_within_hours() -> None:
