@@ -1,3 +1,4 @@
+import errno
 import os
 import re
 from pathlib import Path
@@ -60,6 +61,22 @@ def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
         interrupted(unfinished / "half")
     assert [file.name for file in folder.iterdir()] == ["two"]
     assert [file.name for file in folder.parent.iterdir()] == ["stats"]
+
+
+def test_a_faster_writer_of_the_same_folder_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, replace = tmp_path / "stats", Path.replace
+    with whole_folder(folder):
+        pass
+
+    def beaten(path: Path, target: Path) -> Path:
+        if target == folder:
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", beaten)
+    with pytest.raises(OSError, match="not empty"), whole_folder(folder):
+        pass
+    assert list(tmp_path.iterdir()) == []  # the other writer's folder would be here
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder in which nobody can make a file")

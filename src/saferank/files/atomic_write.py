@@ -63,8 +63,9 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             folder.replace(old)
         unfinished.replace(folder)
     finally:
-        if old.exists() and not folder.exists():  # the new one could not be put in its place
-            old.replace(folder)
+        if not folder.exists():  # the new one could not be put in its place
+            with contextlib.suppress(OSError):  # there is no old one, or another writer was faster
+                old.replace(folder)
         shutil.rmtree(unfinished, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
 
