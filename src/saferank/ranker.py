@@ -35,7 +35,7 @@ from saferank.logs.row_checks import unmatched_ids_error
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served
 from saferank.verdict.certificate import Certificate
-from saferank.verdict.certify import CertifySettings, certify, check_options
+from saferank.verdict.certify import certify
 from saferank.verdict.checks import MOST_WITHOUT_FEATURES, too_many_below
 from saferank.verdict.inputs import live_policy
 
@@ -154,9 +154,8 @@ class SafeRanker:
         """Change some of the arguments with which it was made; what was learned is kept until the next `fit`."""
         if unknown := [name for name in parameters if name not in self._parameters]:
             raise UsageError(f"there is no parameter '{unknown[0]}'; there are {', '.join(self._parameters)}.")
-        learned = {
-            name: getattr(self, name) for name in ("_policy", "comparison", "left_out", "columns_left_out", "warnings")
-        }
+        kept = ("_policy", "comparison", "left_out", "columns_left_out", "warnings", "refused_for")
+        learned = {name: getattr(self, name) for name in kept}
         self.__init__(**{**self._parameters, **parameters})  # type: ignore[misc]
         self.__dict__.update(learned)
         return self
@@ -362,37 +361,24 @@ class SafeRanker:
         log: str | Path | Tabular | AggregatedLog,
         features: str | Path | Tabular | RankingData,
         *,
-        columns: Mapping[str, str] | None = None,
         serve_as: ServeAs = "deterministic",
         live: str | Path | Policy | None = None,
-        ledger: str | Path | None = None,
-        **settings: Any,
+        **options: Any,
     ) -> Certificate:
         """Return the verdict on the part `certify` of the log, as `saferank certify` does.
 
         Args:
             log: as for `fit`; a log that is not aggregated yet is split as for training.
             features: as for `fit`; with `logging_scores`, the logging exposure is known rather than counted.
-            columns: as for `fit`; by default the names that the model's log had, where ours are not there.
             serve_as: how the policy will be served.
             live: as for `fit`.
-            ledger: file in which looks at this log are recorded, by default beside the log; a log in memory has none
-                unless it is named.
-            settings: fields of `CertifySettings`: `delta`, `tolerance`, `bound`, `trust_examination`, ...
+            options: other arguments of `saferank.certify`: `delta`, `tolerance`, `trust_examination`, `earlier`,
+                `ledger`, `columns` (by default the names that the model's log had, where ours are not there), ...
         """
-        check_options(settings)
         LOGGER.info("Certifying")
-        certificate = certify(
-            self.policy,
-            log,
-            CertifySettings(**settings),
-            features=features,
-            serve_as=serve_as,
-            logging_scores=self.logging_scores or ("none" if live is None else None),
-            live=live,
-            ledger=ledger,
-            columns=columns,
-        )
+        known = self.logging_scores or ("none" if live is None else None)
+        options = {"logging_scores": known, "serve_as": serve_as, "live": live} | options
+        certificate = certify(self.policy, log, features=features, **options)
         LOGGER.info("Verdict: %s", certificate.verdict.value)
         return certificate
 

@@ -210,24 +210,30 @@ def _refuse_text(
 def extras(table: ir.Table, used: Mapping[str, str], asked: Mapping[str, str], source: str) -> dict[str, ir.Value]:
     """Return the columns that a log may have or not: its timestamp, and those of `EXTRAS` that were asked for."""
     chosen: dict[str, ir.Value] = {}
+    ids = [used[ours] for ours in IDS if ours in used]
     if "timestamp" in used:
-        chosen["timestamp"] = moment(table, used["timestamp"], source)
+        chosen["timestamp"] = moment(table, used["timestamp"], source, ids)
     for name, theirs in asked.items():
         if theirs not in table.columns:
             raise DataError(f"there is no such column; there are {_names(table)}.", file=source, column=theirs)
-        ids = [used[ours] for ours in IDS if ours in used]
         reward = name == "reward"
         chosen[name] = number(table, theirs, source, ids).cast("float64") if reward else table[theirs].cast("string")
     return chosen
 
 
-def moment(table: ir.Table, name: str, source: str) -> ir.Value:
+def moment(table: ir.Table, name: str, source: str, ids: Sequence[str]) -> ir.Value:
     """Return a column of times: timestamps, dates, texts of such, or numbers in a unit of the log's own."""
     kind = table[name].type()
     if kind.is_date():
         return table[name].cast("timestamp")
     if kind.is_string():
-        return table[name].try_cast("timestamp")
+        engine, read = table.get_backend().name, table[name].try_cast("timestamp")
+        if engine == "postgres":  # which cannot try a cast
+            return table[name].cast("timestamp")
+        if engine != "duckdb" or ROW in table.columns:  # its CSV reader names the line itself
+            bad = table[name].notnull() & (table[name].strip() != "") & read.isnull()
+            _refuse_text(table, name, source, ids, bad, "times are written like 2025-10-20 00:25, or in seconds")
+        return read
     if not (kind.is_timestamp() or kind.is_numeric()):
         raise DataError(f"contains {kind}, but must contain times or numbers; convert it.", file=source, column=name)
     return table[name]

@@ -212,7 +212,7 @@ def _in_memory(rows: pa.Table) -> LogSource:
     if not len(rows):
         raise DataError("has no rows; there is nothing to aggregate.", file="the log")
     digest = table_digest(rows) if rows.nbytes <= LARGEST_HASHED else None
-    name = f"a table of {len(rows):,} rows" if digest is None else f"table {digest[:12]}"
+    name = f"a table of {len(rows):,} rows"
     connection = connect()
     connection.con.register("log", rows.append_column(ROW, pa.array(np.arange(len(rows)))))
     described = {"name": name, "bytes": rows.nbytes, "sha256": digest}
