@@ -14,6 +14,7 @@ import yaml
 
 from saferank.cli.main import app
 from saferank.doctor import assumption_findings, log_findings
+from saferank.verdict import checks
 
 ROOT = Path(__file__).parents[1]
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -96,10 +97,20 @@ def test_the_dockerfile() -> None:
     assert "saferank" in PROJECT["scripts"]
 
 
-def test_every_finding_that_blocks_is_on_the_page_of_doctor() -> None:
+def test_every_reason_for_no_verdict_is_on_the_page_of_doctor() -> None:
     page = (ROOT / "docs/doctor.md").read_text()
     sources = "".join(Path(module.__file__ or "").read_text() for module in (assumption_findings, log_findings))
     codes = set(re.findall(r'(?:blocking|yield found)\(\s*"([a-z-]+)"', sources))
     assert len(codes) > 10
-    table = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
-    assert codes == set(re.findall(r"`([a-z-]+)`", "".join(table)))
+    refused = "".join(file.read_text() for file in Path(checks.__file__ or "").parent.glob("*.py"))
+    reasons = {
+        code for line in re.findall(r"\bcode ?= ?(.*)", refused) for code in re.findall(r'"([a-z]+-[a-z-]+)"', line)
+    }
+    assert len(reasons) > 10
+    tables = [table.splitlines() for table in page.split("\n## ")]
+    listed = [
+        {code for row in rows if row.startswith("| `") for code in re.findall(r"`([a-z-]+)`", row.split("|")[1])}
+        for rows in tables
+    ]
+    assert codes in listed
+    assert reasons - codes in listed
