@@ -110,7 +110,7 @@ METHODS = {
         Method(
             "auto",
             "Auto",
-            "correction or gain-bound, and as far from the current ranker as the verdict is foreseen to prove",
+            "correction or gain-bound, and as far from the current ranker as the verdict is predicted to prove",
             None,
         ),
         Method(
