@@ -64,6 +64,7 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
     from saferank.learning import start
 
     monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 2, 5, 12, 27, 60))
+    monkeypatch.setattr("saferank.learning.relevance.MOST_TREES", 60)
     monkeypatch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=5))
     monkeypatch.setattr(start, "MOST_TREES", 10)
     monkeypatch.setattr(world, "LOGGING_TRAINING", replace(world.LOGGING_TRAINING, epochs=4))

@@ -105,6 +105,7 @@ def test_from_log_to_ranking(written: Written, tmp_path: Path, monkeypatch: pyte
     """The policy is the one fitted on the simulator's counts, and on labels better than the logging policy."""
     monkeypatch.setattr("saferank.learning.start.MOST_QUERIES", 100)
     monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 5, 27, 60))
+    monkeypatch.setattr("saferank.learning.relevance.MOST_TREES", 100)
     monkeypatch.setattr("saferank.learning.start.LINEAR", replace(LINEAR, epochs=10))
     world = small_world()
     ranker = SafeRanker(examination="inverse-rank:2", seed=5).fit(written.log, written.features)

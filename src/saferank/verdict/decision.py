@@ -104,13 +104,16 @@ def decide(lower: float, upper: float, tolerance: float) -> Verdict:
     return Verdict.KEEP if upper < -tolerance - NEGLIGIBLE else Verdict.MORE_DATA
 
 
-def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certificate:
-    """Return the verdict on the part `certify` of the log, at level settings.delta * settings.spent."""
+def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: LogDoubts | None = None) -> Certificate:
+    """Return the verdict on the part `certify` of the log, at level settings.delta * settings.spent.
+
+    `doubts`: those about this log, if they are known already.
+    """
     log, ranker = inputs.log, inputs.ranker
     _check_call(inputs, settings)
     check_cutoff(log.manifest)
     check_dated(log, known=inputs.logging_scores is not None, trust=settings.trust_stability)
-    doubts = log_doubts(
+    doubts = doubts or log_doubts(
         log,
         ranker.data if ranker.complete else None,
         known=inputs.logging_scores is not None,
@@ -189,11 +192,11 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings) -> Certific
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     if settings.explore and verdict is Verdict.DEPLOY and ranker.serve_as == "sampled":
-        certificate = replace(certificate, exploration=tuple(_flatter(inputs, settings)))
+        certificate = replace(certificate, exploration=tuple(_flatter(inputs, settings, doubts)))
     return with_details(certificate, judge, seen_queries) if settings.details else certificate
 
 
-def _flatter(inputs: VerdictInputs, settings: CertifySettings) -> Iterator[FlatterRow]:
+def _flatter(inputs: VerdictInputs, settings: CertifySettings, doubts: LogDoubts) -> Iterator[FlatterRow]:
     """Yield the flatter policies that are proven, in order, up to the first that is not.
 
     All are tested at the level of the policy itself, in an order that is fixed beforehand, and each only if all before
@@ -202,7 +205,8 @@ def _flatter(inputs: VerdictInputs, settings: CertifySettings) -> Iterator[Flatt
     """
     for temperature in TEMPERATURES:
         flatter = replace(inputs.ranker, scores=inputs.ranker.scores / np.float32(temperature))
-        found = certificate_of(replace(inputs, ranker=flatter), replace(settings, explore=False, details=False))
+        asked = replace(settings, explore=False, details=False)
+        found = certificate_of(replace(inputs, ranker=flatter), asked, doubts)
         if found.verdict is not Verdict.DEPLOY:
             return
         yield FlatterRow(temperature, found.improvement, found.lower)
