@@ -10,13 +10,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.plackett_luce import exposure
 from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.propensity.logging_exposure import examined
 from saferank.engine.propensity.posterior_relevance import posterior_relevance
 from saferank.engine.ragged import query_sums
 from saferank.files.large_table import new_table
 from saferank.learning.foresight import Foresight
+from saferank.learning.list_lengths import ListLengths
 from saferank.learning.methods import LoggedPart
 from saferank.learning.relevance import RelevanceModel, Sample, fit_relevance
 from saferank.learning.training_loop import Epoch
@@ -101,12 +101,11 @@ class Evidence:
     def foresight(self) -> Foresight:
         """Foresees verdicts on the first sample."""
         sample = self.samples[0]
-        start = exposure(self.starts[0], sample.data.offsets, sample.examination).astype(np.float64)
         return Foresight(
             sample.log,
             sample.examination,
             self.relevance,
-            start,
+            ListLengths.of(sample.log).exposure(self.starts[0], sample.examination),
             self.logging_exposure,
             self.verdict_interactions,
             self.flatter_exposure,

@@ -19,8 +19,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.engine.objectives.risk import Risk
-from saferank.engine.plackett_luce import exposure
-from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
+from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.load_features import take_column
@@ -28,6 +27,7 @@ from saferank.features.schema import FeatureSchema, feature_names
 from saferank.files.json_format import finite
 from saferank.learning.compare_policies import ComparedPolicy, compare
 from saferank.learning.learn import learn
+from saferank.learning.list_lengths import ListLengths
 from saferank.learning.logging_policy import check_logging_policy, training_exposure
 from saferank.learning.methods import FLATTER, FROM_COUNTS, LoggedPart, method_named
 from saferank.learning.relevance import Sample
@@ -106,6 +106,7 @@ def fit_policy(
         train, validation = (replace(part, verdict_interactions=held_out) for part in (train, validation))
     past = [Sample(train.data, one.statistics(PARTS, data), train.examination) for one in earlier]
     ever_shown = logs[0].times_shown + logs[1].times_shown > 0
+    lengths = ListLengths.of(validation.log)
     click_rate = float(train.log.clicks.sum() / train.log.total_interactions)
     begin, start_kind = _start(settings, schema, train, validation, start)
     shown = training_exposure(
@@ -129,7 +130,7 @@ def fit_policy(
         if not all(bool(torch.isfinite(tensor).all()) for tensor in scorer.state_dict().values()):
             raise UsageError(f"{method} went out of bounds in training; choose a lower learning rate.")
         scores = score(scorer, train.data.features) if result.held_out_scores is None else result.held_out_scores
-        exposed = exposure(scores, data.offsets, validation.examination).astype(np.float64)
+        exposed = lengths.exposure(scores, validation.examination)
         compared = compare(method, exposed, validation, ever_shown)
         if result.saw_validation and result.chosen is not None:  # its improvement is foreseen, and not seen
             surplus = compared.estimate - (logging.estimate + result.chosen.improvement)
@@ -223,12 +224,12 @@ def logged_parts(
             raise DataError(f"part '{name}' of the log has no click on these documents; there is nothing to learn.")
     examination = np.asarray(examination, np.float64)
     curves = examination, examination**FLATTER
+    both = train.merge(validation)
     if logging_scores is None:
-        both = train.merge(validation)
         logging_exposure, flatter = (estimated_logging_exposure(both, curve) for curve in curves)
     else:
-        scores, offsets = logging_scores, train.offsets
-        logging_exposure, flatter = (known_logging_exposure(scores, offsets, curve) for curve in curves)
+        lengths = ListLengths.of(both)
+        logging_exposure, flatter = (lengths.exposure(logging_scores, curve) for curve in curves)
     first, second = (
         LoggedPart(
             data,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
 from saferank.engine.bounds.differences import extreme_sums
-from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
+from saferank.learning.list_lengths import ListLengths
 from saferank.learning.methods import FLATTER
 
 Floats = NDArray[np.float64]
@@ -56,6 +57,11 @@ class Foresight:
     flatter_exposure: Floats | None = None
     """Logging exposure under a flatter curve, if the verdict is to hold for that as well."""
 
+    @cached_property
+    def lengths(self) -> ListLengths:
+        """The new policy's lists end where those of the log did."""
+        return ListLengths.of(self.log)
+
     def of(self, name: str, scores: NDArray[np.float32]) -> Foreseen:
         """Return the foreseen gain of the policy with these scores, and the chance that it can be proven.
 
@@ -69,11 +75,11 @@ class Foresight:
         for every number of interactions allows for it, and its width is within a few percent of this (`one_look`).
         With `flatter_exposure` it is the lower chance of two curves, rho and rho_0 in w being those of either.
         """
-        rho = exposure(scores, self.log.offsets, self.examination).astype(np.float64)
+        rho = self.lengths.exposure(scores, self.examination)
         worth = self.log.interactions[self.log.query_of_document] / self._total * self.relevance
         chance = self._chance(rho, self.logging_exposure, worth)
         if self.flatter_exposure is not None and chance > 0:
-            flatter = exposure(scores, self.log.offsets, self.examination**FLATTER).astype(np.float64)
+            flatter = self.lengths.exposure(scores, self.examination**FLATTER)
             chance = min(chance, self._chance(flatter, self.flatter_exposure, worth))
         gain, improvement = (float(worth @ (rho - before)) for before in (self.start, self.logging_exposure))
         return Foreseen(name, gain, improvement, chance)

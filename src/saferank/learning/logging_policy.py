@@ -10,10 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from saferank.engine.errors import UsageError
-from saferank.engine.plackett_luce import exposure, placement
+from saferank.engine.plackett_luce import placement
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
 from saferank.engine.propensity.modelled_exposure import Explained, explained, shrunk_logging_exposure
 from saferank.engine.ragged import flat_rows
+from saferank.learning.list_lengths import ListLengths
 from saferank.learning.methods import LoggedPart
 from saferank.learning.settings import LoggingPolicy
 from saferank.learning.start import logging_model, some_queries
@@ -71,6 +72,6 @@ def training_exposure(
     queries = some_queries(validation, np.random.default_rng([seed, 6]))
     logs, rows = (train.log.subset(queries), validation.log.subset(queries)), flat_rows(train.log.offsets, queries)
     by_model = explained(*logs, placement(scores[rows], logs[0].offsets, logs[0].cutoff))
-    modelled = exposure(scores, train.data.offsets, train.examination).astype(np.float64)
+    modelled = ListLengths.of(both).exposure(scores, train.examination)
     shrunk = shrunk_logging_exposure(both, train.examination, modelled, by_model.strength)
     return TrainingExposure("modelled", shrunk, by_model)

@@ -16,6 +16,7 @@ from saferank.engine.propensity.logging_exposure import estimated_logging_exposu
 from saferank.engine.ragged import flat_rows, offsets_of, ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
+from saferank.learning.list_lengths import ListLengths
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.periods import DAY, span_of
 from saferank.logs.split import DEFAULT_SHARES
@@ -85,7 +86,8 @@ def make_plan(
     posterior = relevance_posterior(statistics, curve, ranks_by_score(ranker, statistics.offsets))
 
     report("Making better policies")
-    worlds = _Worlds(statistics, ranker, now, posterior, curve, rng)
+    lengths = ListLengths.of(statistics)
+    worlds = _Worlds(statistics, ranker, lengths.full_exposure(statistics, curve), posterior, curve, rng)
     report("Choosing temperatures")
     grid = temperature_grid(worlds.scores, worlds.offsets, curve, worlds.weight)
     if not grid:
@@ -99,7 +101,11 @@ def make_plan(
     if total_days is not None and total_days < 1.0:
         notes.append(f"The log spans only {24 * total_days:.1f} hours, so the numbers of days are a rough guess.")
     held_out = float((log.manifest.get("split") or {}).get("shares", DEFAULT_SHARES)[-1])
-    by_score = BY_SCORE.exposure(ranker, statistics.offsets, curve)
+
+    def shown_by(one: Randomisation) -> Floats:
+        return lengths.mean(lambda examination: one.exposure(ranker, statistics.offsets, examination), curve)
+
+    by_score = shown_by(BY_SCORE)
     per_document = np.repeat(statistics.interactions / interactions, np.diff(statistics.offsets))
 
     def need(gain: float, needed: tuple[float, float]) -> Need:
@@ -119,7 +125,7 @@ def make_plan(
         samples = max(DRAWN_RANKINGS // (len(worlds.offsets) - 1), 8)
         rankings = one.rankings(worlds.scores, worlds.offsets, len(curve), samples, rng)
         needed = worlds.needed(one.exposure(worlds.scores, worlds.offsets, curve), rankings, delta)
-        ways.append(way(one.kind, one.amount, one.exposure(ranker, statistics.offsets, curve), needed))
+        ways.append(way(one.kind, one.amount, shown_by(one), needed))
     return Plan(
         source=log.source,
         interactions=interactions,
