@@ -140,6 +140,7 @@ class ShopLog:
             np.repeat(np.arange(len(drawn)), ranks),
             _taken(shop.query_ids, self.query[row]), _taken(shop.document_ids, self.rows[drawn].ravel()),
             np.tile(np.arange(1, ranks + 1), len(drawn)), self.clicks[drawn].ravel().astype(np.int8),
+            pa.nulls(len(row), pa.list_(pa.int8())),
         ]  # fmt: skip
         made = {name: _table(name, columns) for name, columns in tables.items()}
         moments = _periods(self.second, length) if timestamps else []

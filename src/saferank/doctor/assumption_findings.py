@@ -225,6 +225,19 @@ def _periods(health: Health) -> str:
     return "hours" if each < 12 * 3600 else "days" if each < 36 * 3600 else "periods"
 
 
+def group_findings(health: Health) -> Iterator[Finding]:
+    """Yield the columns of the log that rankings follow as demand does."""
+    for group in health.groups:
+        if group.follows_demand:
+            text = (
+                f"Rankings depend on {group.column}: two interactions of a query show the same document at a rank less "
+                f"often if {group.column} differs, by {100 * group.ranker.size:.1f} percentage points. Clicks on the "
+                "same document at the same rank depend on it too, so they show how good a document is only for the "
+                "group that it is shown to."
+            )
+            yield blocking("ranker-follows-group", text, f"Add {group.column} to query_id (shoes|{group.column}=...).")
+
+
 def list_findings(health: Health) -> Iterator[Finding]:
     """Yield whether something other than the ranker limits what can be shown."""
     kinds = health.list_kinds

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from saferank.doctor.drift import FEW_REPEATED, demand_drift, personalised, ranker_moved
 from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
+from saferank.doctor.groups import groups
 from saferank.doctor.health import Health
 from saferank.doctor.hour_of_day import hour_of_day
 from saferank.doctor.leaking_features import leaking_features
@@ -91,6 +92,7 @@ def diagnose(
         demand=demand,
         ranker=ranker,
         hours=hour_of_day(sample, pairs, aggregated.cutoff),
+        groups=groups(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         position_based=position_based(sample, compared, rng, by_period=demand.significant or within),
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,19 @@ def demand_drift(counts: PeriodCounts) -> Drift:
     Periods in which everything is clicked more often (weekends) do not count as drift.
     """
     return _drift(counts, _demand_test, _relative_change)
+
+
+def demand_by_group(counts: PeriodCounts) -> Drift:
+    """Test whether click-through of the same (query, document, rank) differs between groups, numbered as periods are.
+
+    Groups that click more often, or look further down, differ by a factor that the documents at a rank share; that does
+    not count.
+    """
+    of_rank = replace(counts, period=counts.period * counts.ranks + counts.rank, periods=counts.periods * counts.ranks)
+    tables, clicks, z = _demand_test(of_rank)
+    compared = tables.variance > 0
+    repeated = float(clicks[compared].sum() / max(clicks.sum(), 1.0))
+    return Drift(z, _relative_change(counts) if z > SIGNIFICANT else 0.0, int(compared.sum()), repeated)
 
 
 def ranker_moved(counts: PeriodCounts) -> Drift:

@@ -1,10 +1,11 @@
 """An aggregated log as arrays: its query-document pairs, its counts per period, and its single impressions."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
@@ -101,6 +102,8 @@ class SampledImpressions:
     """Hour of the day (UTC), -1 where there is none; None if there is none at all."""
     unit: Integers | None = None
     """Number of the user or session, if the log was aggregated with such units."""
+    groups: dict[str, Integers] = field(default_factory=dict)
+    """Columns of the log with few values (device, country) -> number of the value of each row."""
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum of the values of each impression's rows."""
@@ -121,6 +124,8 @@ def sampled_impressions(aggregated: AggregatedLog, pairs: RankingData) -> Sample
     order = np.lexsort((position, impression))
     hour = rows["hour"].fill_null(-1).to_numpy().astype(np.int64)
     starts = np.flatnonzero(np.diff(impression[order], prepend=-1))
+    names = aggregated.manifest.get("groups") or []
+    groups = pc.list_flatten(rows["groups"]).to_numpy().astype(np.int64).reshape(-1, max(len(names), 1))
     return SampledImpressions(
         offsets=np.append(starts, len(order)),
         document=places_of(pairs).of_pairs(rows["query_id"], rows["document_id"])[order],
@@ -129,6 +134,7 @@ def sampled_impressions(aggregated: AggregatedLog, pairs: RankingData) -> Sample
         period=rows["period"].to_numpy()[order].astype(np.int64),
         hour=None if rows["hour"].null_count == len(rows) else hour[order],
         unit=None if rows["unit"].null_count == len(rows) else codes(rows["unit"])[order],
+        groups={name: groups[order, place] for place, name in enumerate(names)},
     )
 
 

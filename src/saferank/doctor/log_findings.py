@@ -9,6 +9,7 @@ from saferank.doctor.assumption_findings import (
     RANDOMISE,
     click_findings,
     examination_finding,
+    group_findings,
     list_findings,
     time_findings,
     user_findings,
@@ -55,6 +56,7 @@ def findings(health: Health) -> Iterator[Finding]:
             if not (blocked and one.level == "good"):
                 yield one
         yield from time_findings(health)
+        yield from group_findings(health)
         yield from list_findings(health)
         yield from user_findings(health)
     yield from _candidates(health)

@@ -39,7 +39,7 @@ class ListLengths:
     def exposure(self, scores: NDArray[Any], examination: NDArray[np.float64]) -> Floats:
         """Return the exposure of each document under a Plackett-Luce policy whose lists have these lengths.
 
-            rho(d) = sum_L share_q(L) sum_{k <= L} examination[k] P(rank(d) = k)
+        rho(d) = sum_L share_q(L) sum_{k <= L} examination[k] P(rank(d) = k)
         """
         return self.mean(lambda curve: exposure(scores, self.offsets, curve).astype(np.float64), examination)
 
@@ -55,7 +55,7 @@ class ListLengths:
     def full_exposure(self, log: LogStatistics, examination: Floats) -> Floats:
         """Return the exposure that the log would show if all its lists were as long as they can be.
 
-            rho(d) = sum_k examination[k] shown(d, k) / (lists of q that reach rank k)
+        rho(d) = sum_k examination[k] shown(d, k) / (lists of q that reach rank k)
         """
         reached: Any = 1.0
         if self.share is not None:

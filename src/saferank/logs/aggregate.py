@@ -161,7 +161,8 @@ def _count(
         tables["shown_counts"] = log_queries.shown_table(fetch_sorted(counts, log_queries.SHOWN))
         tell("Drawing a sample of impressions")
         sampled = log_queries.sampled_rows(table, interactions, cutoff, impressions=found["impressions"], engine=engine)
-        tables["sample"] = log_queries.sample_table(fetch_sorted(sampled, ("impression_id", "position")))
+        rows = fetch_sorted(sampled, ("impression_id", "position"))
+        tables["sample"], groups = log_queries.sample_table(rows, log.groups)
         if rankings:
             tell("Counting rankings")
             counts = log_queries.ranking_counts(table, interactions, cutoff)
@@ -182,6 +183,7 @@ def _count(
         "split": split.describe(),
         "segment": log.asked.get("segment"),
         "unit": log.asked.get("unit"),
+        "groups": groups,
         "reward": {"column": log.asked["reward"], "most": log.reward_most} if "reward" in log.asked else None,
         "period": [str(moments[0][0]), str(moments[-1][1])] if moments else None,
         "periods": moments,

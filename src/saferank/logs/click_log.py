@@ -1,6 +1,6 @@
 """A click log, whatever its source and layout: one Ibis table with one row per shown document."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.files.arrow_tables import Tabular
-from saferank.logs.layouts import is_nested, long_log, nested_log
+from saferank.logs.layouts import EXTRAS, GROUPS, LONG, NESTED, is_nested, long_log, nested_log
 from saferank.logs.rewards import check_reward
 from saferank.logs.segments import check_segment
 from saferank.logs.source import ADDED, LogSource, find_source
@@ -35,6 +35,8 @@ class ClickLog:
     """The same of the columns that were asked for: `segment`, `unit` (a user or session), `reward` of a click."""
     reward_most: float | None = None
     """The most that a click can be worth."""
+    groups: tuple[str, ...] = ()
+    """Those of them that may tell groups of users apart, in the order of `GROUPS`."""
     other_columns: tuple[str, ...] = ()
     """Columns of the log that are not used."""
 
@@ -81,10 +83,19 @@ def open_log(
     check_reward(reward, reward_most, name)
     named = {"segment": segment, "unit": unit, "reward": reward}
     asked = {ours: theirs for ours, theirs in named.items() if theirs is not None}
+    groups = () if name in ("ubi", "session") else _groups(found.tables["log"], {*columns.values(), *asked.values()})
     if name == "ubi":
         table, used = ubi_log(found, columns, asked, action or None)
     else:
-        table, used = (nested_log if name == "nested" else long_log)(found, columns, asked)
+        read = nested_log if name == "nested" else long_log
+        table, used = read(found, columns, asked | dict(zip(GROUPS, groups, strict=False)))
     check_segment(segment, used)
     unused = {*found.tables["ubi_queries" if is_ubi else "log"].columns} - {*used.values(), *asked.values(), *ADDED}
-    return ClickLog(table, found, name, used, asked, reward_most, tuple(sorted(unused)))
+    return ClickLog(table, found, name, used, asked, reward_most, groups, tuple(sorted(unused)))
+
+
+def _groups(log: ir.Table, used: Collection[str]) -> tuple[str, ...]:
+    """Return columns of text, or of true and false, that no other use is known of."""
+    known = {*used, *LONG, *NESTED, *EXTRAS, "positions", *ADDED}
+    kinds = {name: log[name].type() for name in log.columns if name not in known}
+    return tuple(name for name, kind in kinds.items() if kind.is_string() or kind.is_boolean())[: len(GROUPS)]

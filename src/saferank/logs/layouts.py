@@ -12,7 +12,9 @@ from saferank.logs.source import ADDED, FILE, ROW, LogSource, fetch, short_path
 LONG = ("impression_id", "query_id", "document_id", "position", "click")
 NESTED = ("query_id", "document_ids", "clicks")
 IDS = ("impression_id", "query_id", "document_id")
-EXTRAS = ("timestamp", "segment", "unit", "reward")
+GROUPS = tuple(f"group_{number}" for number in range(8))
+"""Columns that may tell groups of users apart: other columns of text, or of true and false."""
+EXTRAS = ("timestamp", "segment", "unit", "reward", *GROUPS)
 """Columns that not every log has."""
 WORDS = {1: ("1", "true", "t", "1.0"), 0: ("0", "false", "f", "0.0")}
 """What a click may be as text, in upper or lower case."""
@@ -216,6 +218,9 @@ def extras(table: ir.Table, used: Mapping[str, str], asked: Mapping[str, str], s
     for name, theirs in asked.items():
         if theirs not in table.columns:
             raise DataError(f"there is no such column; there are {_names(table)}.", file=source, column=theirs)
+        if name in GROUPS:  # read only for a sample, and as it is
+            chosen[name] = table[theirs]
+            continue
         reward = name == "reward"
         chosen[name] = number(table, theirs, source, ids).cast("float64") if reward else table[theirs].cast("string")
     return chosen

@@ -1,5 +1,6 @@
 """The queries that count a click log, which DuckDB, PostgreSQL and Spark can run, and what becomes of their results."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import ibis
@@ -9,13 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saferank.engine.ragged import offsets_of, query_of_document
+from saferank.files.arrow_tables import numbered
 from saferank.logs.aggregated_log import PARTS, SCHEMAS
 from saferank.logs.impression_checks import check_metrics, checked
+from saferank.logs.layouts import GROUPS
 from saferank.logs.periods import DAY, Periods
 from saferank.logs.split import Split, digest, threshold
 
 POSITION_DIGITS = 6
 """Digits of the position that precedes each document of a ranking, to sort by."""
+MOST_GROUPS = 20
+"""Values of a column up to which it is taken to tell groups of users apart."""
 SAMPLED = 50_000
 """Impressions in the sample, at most."""
 WITHOUT_UNIT = "impression:"
@@ -137,7 +142,8 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
     kept = [name for name in ("part", "period", "hour", "unit") if name in drawn.columns]
     shown = log.filter(log["position"] <= cutoff)
     click, position = ibis.ifelse(shown["click"] > 0, 1, 0).cast("int8"), shown["position"].cast("int32")
-    shown = shown.select("impression_id", "query_id", "document_id", position=position, click=click)
+    groups = [name for name in GROUPS if name in shown.columns]
+    shown = shown.select("impression_id", "query_id", "document_id", *groups, position=position, click=click)
     return shown.join(drawn.select("impression_id", *kept), "impression_id")
 
 
@@ -171,12 +177,26 @@ def shown_table(wide: pa.Table) -> pa.Table:
         return pa.concat_tables(threads.map(rows, range(len(PARTS))))
 
 
-def sample_table(rows: pa.Table) -> pa.Table:
-    """Return the result of `sampled_rows`, which is sorted by impression, with numbers in place of their ids."""
+def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, list[str]]:
+    """Return the result of `sampled_rows`, which is sorted by impression, with numbers in place of their ids.
+
+    And which of the columns of `groups`, that it has as `GROUPS`, tell groups apart: they have few values, and one in
+    each impression. Of those, the table has the number of the value.
+    """
     ids = rows["impression_id"]
-    first = pc.not_equal(ids[1:], ids[:-1]).to_numpy()
+    first = pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
     number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)[: len(rows)]
-    return conformed(rows.append_column("impression", pa.array(number)), "sample")
+    found = {}
+    for ours, theirs in zip(GROUPS, groups, strict=False):
+        code, values = numbered(rows[ours].cast(pa.string()).fill_null(""))
+        if 1 < len(values) <= MOST_GROUPS and (first | (code[1:] == code[:-1])).all():
+            found[theirs] = code
+    codes = np.stack([*found.values()], axis=1) if found else np.zeros((len(rows), 0), np.int64)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(codes.ravel(), pa.int8()), codes.shape[1]) if found else None
+    rows = rows.append_column("impression", pa.array(number))
+    if lists is not None:
+        rows = rows.append_column("groups", lists)
+    return conformed(rows, "sample"), [*found]
 
 
 def ranking_table(counts: pa.Table) -> pa.Table:

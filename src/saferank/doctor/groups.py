@@ -1,0 +1,61 @@
+"""Whether rankings and demand follow a column of the log that tells groups of users apart: device, country, market.
+
+A ranker that shows phone covers on phones shows them to those who want them; for the others, their clicks overstate how
+much they are wanted. The tests are those of the hour of the day, with the values of the column in place of hours.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank.doctor.drift import Drift, demand_by_group, ranker_moved
+from saferank.doctor.hour_of_day import LEAST_SIZE, MAY_FOLLOW
+from saferank.doctor.log_arrays import PeriodCounts, SampledImpressions
+from saferank.engine.types.ranking_data import RankingData
+
+CERTAIN = 20.0
+"""Impressions with a click, or without one, to be expected of a value before it is odd that there are none."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Two tests of whether something depends on a column, on a sample of impressions."""
+
+    column: str
+    demand: Drift
+    ranker: Drift
+
+    @property
+    def follows_demand(self) -> bool:
+        """Whether rankings depend on the column, and demand seems to."""
+        return self.ranker.significant and self.ranker.size >= LEAST_SIZE and self.demand.z > MAY_FOLLOW
+
+
+def groups(sample: SampledImpressions | None, pairs: RankingData, ranks: int, *, by_period: bool) -> tuple[Group, ...]:
+    """Test every column of groups that the sample has; within periods if the ranker changes over time."""
+    if sample is None:
+        return ()
+    period = sample.period if by_period else np.zeros_like(sample.period)
+    document, query = (
+        row * (int(period.max(initial=0)) + 1) + period
+        for row in (sample.document, pairs.query_of_document[sample.document])
+    )
+    shown, clicked, found = np.ones(len(document), np.int64), sample.click.astype(np.int64), []
+    for column, value in sample.groups.items():
+        if _is_outcome(value[sample.offsets[:-1]], sample.sums(sample.click) > 0):
+            continue
+        counts = PeriodCounts(document, query, sample.rank, value, shown, clicked, ranks, int(value.max()) + 1)
+        ranker = ranker_moved(counts.summed())
+        demand = demand_by_group(counts.summed()) if ranker.significant else Drift()
+        found.append(Group(column, demand, replace(ranker, boundary=None)))
+    return tuple(found)
+
+
+def _is_outcome(value: NDArray[np.int64], clicked: NDArray[np.bool_]) -> bool:
+    """Whether one of the values always means a click, or never: it then tells what users did, and not who they are."""
+    impressions, with_click = np.bincount(value), np.bincount(value, clicked)
+    rate = clicked.mean()
+    never = (with_click == 0) & (impressions * rate > CERTAIN)
+    always = (with_click == impressions) & (impressions * (1.0 - rate) > CERTAIN)
+    return bool((never | always).any())
