@@ -100,6 +100,8 @@ class Case:
     trust: bool = False
     missing: int = 0
     """The most shown document of every so many queries has no features."""
+    hidden: bool = False
+    """Whether the log does not tell what rankings and demand follow: times are mixed up."""
 
 
 def plackett_luce(**shop: Any) -> Callable[[Generator], World]:
@@ -133,6 +135,18 @@ def hourly(share: float = 0.6, *, demand: bool = True, ranker: bool = True) -> C
     def make(rng: Generator) -> World:
         shop = make_shop(rng, hourly=share) if demand else in_slots(make_shop(rng))
         return World(shop, by_hour(shop, rng, noise=0.5) if ranker else noisy(shop, rng))
+
+    return make
+
+
+def two_tastes(share: float) -> Callable[[Generator], World]:
+    """Two groups of users want different documents, and the ranker knows who is who."""
+
+    def make(rng: Generator) -> World:
+        shop = make_shop(rng, hourly=share)
+        slots = np.arange(len(shop.relevance)) % 2
+        shop = replace(shop, relevance=shop.relevance[slots])
+        return World(shop, Ranker(by_hour(shop, rng, noise=0.5).scores[slots], sampled=True))
 
     return make
 
@@ -193,6 +207,10 @@ CASES = {
         Case("filters that are not in the query", filters, clean=False, null="no better"),
         Case("a feature that knows the clicks", plackett_luce(), clean=False, null="leak"),
         Case("a fitted model, hardly anything to gain", nearly_best, null="fit"),
+        *(
+            Case(name, two_tastes(share), False, False, "no better", interactions=12_000, hidden=True)
+            for name, share in (("the ranker knows two tastes", 0.6), ("the same, tastes more alike", 0.3))
+        ),
     )
 }
 
@@ -218,6 +236,9 @@ def outcome(name: str, number: int, better: bool) -> dict[str, Any] | None:
     world = world_of(name, shop)
     rng = np.random.default_rng([list(CASES).index(name), number, 1])
     drawn = world.draw(case.interactions, rng)
+    if case.hidden:
+        order = rng.permutation(len(drawn.query))
+        drawn = replace(drawn, **{name: getattr(drawn, name)[order] for name in ("query", "unit", "ranking", "clicks")})
     log = drawn.aggregated(rng, units=case.units, split=case.split)
     data = world.shop.data()
     kept = _kept(drawn, case.missing)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from numpy.typing import NDArray
 
@@ -92,3 +93,20 @@ def test_a_leak_blocks(world: World, log: AggregatedLog) -> None:
     found = diagnose(log, leaking, em=False, replicates=2)
     assert [one.code for one in found.blocking] == ["feature-knows-clicks"]
     assert diagnose(log, em=False, replicates=2).blocking == ()
+
+
+@pytest.mark.parametrize("days", [1, 3, 5])
+def test_click_through_of_the_last_days_is_found(world: World, days: int) -> None:
+    """Seven days: what a feature knows of the last ones is little of the whole log, but all of those days."""
+    rng = np.random.default_rng(7)
+    log = world.draw(16_000, rng).aggregated(rng)
+    data = world.shop.data()
+    within = pc.greater_equal(log.shown_counts["period"], len(log.periods) - days)
+    recent = replace(log, shown_counts=log.shown_counts.filter(within))
+    (leak,) = leaking_features(
+        log,
+        replace(data, features=rate(recent, data, PARTS)[:, None].astype(np.float32), feature_names=("recent",)),
+        np.random.default_rng(0),
+    )
+    assert leak.days == days
+    assert leaks(log, data, training=rate(recent, data, PARTS[:2])) == []

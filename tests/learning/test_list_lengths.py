@@ -55,7 +55,7 @@ def test_full_lists_change_nothing_whatever_the_number_of_documents() -> None:
 
 def test_a_gap_is_not_an_end_and_a_query_never_issued_has_full_lists() -> None:
     shown = np.array([[0, 0, 10], [0, 10, 0], [0, 0, 0], [0, 0, 0], [10, 0, 0], [0, 5, 0], *[[0, 0, 0]] * 3])
-    log = LogStatistics(OFFSETS, [10, 10, 0], shown, np.zeros_like(shown))
+    log = LogStatistics(OFFSETS, np.array([10, 10, 0]), shown, np.zeros_like(shown))
     share = ListLengths.of(log).share
     assert share is not None
     np.testing.assert_allclose(share, [[0.0, 0.0, 1.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])

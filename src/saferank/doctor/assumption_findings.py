@@ -238,6 +238,19 @@ def group_findings(health: Health) -> Iterator[Finding]:
             yield blocking("ranker-follows-group", text, f"Add {group.column} to query_id (shoes|{group.column}=...).")
 
 
+def context_findings(health: Health) -> Iterator[Finding]:
+    """Yield whether something that the log does not hold decides what is shown and what is wanted."""
+    if health.hidden_context.significant:
+        text = (
+            "Clicks on the same document at the same rank depend on what else is shown: lists that are alike are "
+            f"clicked alike ({health.hidden_context.z:.1f} standard errors). Something that is not part of the query "
+            "seems to decide both what is shown and what is wanted: the user's taste, the region, the season. Then "
+            "clicks show how good a document is only for those to whom it is shown."
+        )
+        remedy = "Add what rankings depend on to query_id. If some impressions were logged twice, leave the copies out."
+        yield blocking("hidden-context", text, remedy)
+
+
 def list_findings(health: Health) -> Iterator[Finding]:
     """Yield whether something other than the ranker limits what can be shown."""
     kinds = health.list_kinds

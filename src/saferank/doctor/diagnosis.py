@@ -11,6 +11,7 @@ from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
 from saferank.doctor.groups import groups
 from saferank.doctor.health import Health
+from saferank.doctor.hidden_context import hidden_context
 from saferank.doctor.hour_of_day import hour_of_day
 from saferank.doctor.leaking_features import leaking_features
 from saferank.doctor.list_kinds import list_kinds
@@ -93,6 +94,7 @@ def diagnose(
         ranker=ranker,
         hours=hour_of_day(sample, pairs, aggregated.cutoff),
         groups=groups(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
+        hidden_context=hidden_context(sample, pairs, np.random.default_rng([seed, 3]), by_period=ranker.significant),
         position_based=position_based(sample, compared, rng, by_period=demand.significant or within),
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),

@@ -10,6 +10,7 @@ from saferank.doctor.drift import Drift
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
 from saferank.doctor.groups import Group
+from saferank.doctor.hidden_context import HiddenContext
 from saferank.doctor.hour_of_day import HourOfDay
 from saferank.doctor.leaking_features import Leak
 from saferank.doctor.list_kinds import ListKinds
@@ -81,6 +82,8 @@ class Health:
     """None if the log does not have the hour of the day, or is not longer than two days (periods are then hours)."""
     groups: tuple[Group, ...]
     """Whether rankings and demand follow a column of the log, for each column that tells groups of users apart."""
+    hidden_context: HiddenContext
+    """Whether something that is not in the log decides what is shown and what is wanted."""
     position_based: PositionBased
     personalised: Drift
     """Whether rankings depend on the user."""

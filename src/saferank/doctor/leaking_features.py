@@ -4,11 +4,12 @@ A model with such a feature has seen what it is judged by, and no verdict on thi
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
@@ -22,6 +23,10 @@ LEAST_SIZE = 0.1
 a log of two weeks has 0.07."""
 FEWEST = 50
 """Pairs of neighbours below which nothing is tested."""
+WINDOWS = (1, 2, 3, 5, 7, 10, 14, 21, 28)
+"""Days at the end of the log whose clicks a feature may know, besides those of the whole log."""
+WIDEST = 3.0
+"""Standard deviations at which single differences are cut off, so that a few documents do not decide."""
 MOST_ROWS = 100_000
 MOST_REPEATED = 0.9
 """Share of distinct documents among the rows up to which they are also tested across queries."""
@@ -35,7 +40,9 @@ class Leak:
     z: float
     """Normal deviate, negative."""
     correlation: float
-    """Rank correlation of clicks in the training parts and held out, among rows with nearly the same value."""
+    """Of clicks in the training parts and held out, among rows with nearly the same value."""
+    days: int | None = None
+    """The last days of the log that it knows best; None for the whole log."""
 
 
 def leaking_features(log: AggregatedLog, data: RankingData, rng: np.random.Generator) -> tuple[Leak, ...]:
@@ -45,11 +52,32 @@ def leaking_features(log: AggregatedLog, data: RankingData, rng: np.random.Gener
     have at least as many more in the held-out part: both depend on their relevance, and otherwise on chance. If they
     have fewer, the feature fixes the sum of the two, so it was computed from the held-out clicks too. Rows are sorted
     by the feature, and neighbours compared: a and b are the differences of click-through in the two parts, each over
-    its standard deviation. Their rank correlation is 0 or more for every honest feature, up to chance (1 / sqrt(n - 1)
+    its standard deviation. Their correlation is 0 or more for every honest feature, up to chance (1 / sqrt(n - 1)
     for n pairs of neighbours), also for one that was computed from the training parts alone. The
     same holds for clicks per expected click at the document's ranks, and for clicks alone, so all three are tested;
-    and for documents over all queries, where a feature does not depend on the query.
+    for documents over all queries, where a feature does not depend on the query; and for the last days of the log,
+    because a feature of the last week fixes the sum of that week only.
     """
+    found: dict[str, Leak] = {}
+    for days, part in _windows(log):
+        for leak in _leaks(part, data, rng):
+            if leak.feature not in found or leak.correlation < found[leak.feature].correlation:
+                found[leak.feature] = replace(leak, days=days)
+    return tuple(sorted(found.values(), key=lambda leak: leak.correlation))
+
+
+def _windows(log: AggregatedLog) -> Iterator[tuple[int | None, AggregatedLog]]:
+    """Yield the log, and the last days of it."""
+    yield None, log
+    periods = len(log.periods)
+    for days in WINDOWS:
+        if days < periods:
+            within = pc.greater_equal(log.shown_counts["period"], periods - days)
+            yield days, replace(log, shown_counts=log.shown_counts.filter(within))
+
+
+def _leaks(log: AggregatedLog, data: RankingData, rng: np.random.Generator) -> Iterator[Leak]:
+    """Yield the features that know the held-out clicks of this log."""
     train, held_out = (log.statistics(parts, data) for parts in (("train", "validation"), ("certify",)))
     rate = (train.clicked + held_out.clicked).sum(axis=0) / np.maximum((train.shown + held_out.shown).sum(axis=0), 1)
     tables = [np.column_stack([part.clicks, part.times_shown, part.shown @ rate]) for part in (train, held_out)]
@@ -57,7 +85,7 @@ def leaking_features(log: AggregatedLog, data: RankingData, rng: np.random.Gener
     if len(rows) > MOST_ROWS:
         rows = np.sort(rows[np.argsort(-held_out.times_shown[rows], kind="stable")[:MOST_ROWS]])
     if len(rows) < 2 * FEWEST:
-        return ()
+        return
     by_row, features = [table[rows].astype(np.float64) for table in tables], data.features[rows]
     document = np.unique(np.asarray(data.require_ids()[1])[rows], return_inverse=True)[1]
     several = int(document.max()) + 1 <= MOST_REPEATED * len(rows)
@@ -65,7 +93,6 @@ def leaking_features(log: AggregatedLog, data: RankingData, rng: np.random.Gener
         np.column_stack([np.bincount(document, column).astype(np.float64) for column in table.T]) for table in by_row
     ]
     first = np.unique(document, return_index=True)[1]
-    found = []
     for column, name in enumerate(data.feature_names or [str(number) for number in range(features.shape[1])]):
         value = features[:, column]
         tests = _tests(value, by_row, rng)
@@ -73,8 +100,7 @@ def leaking_features(log: AggregatedLog, data: RankingData, rng: np.random.Gener
             tests += _tests(value[first], by_document, rng)
         z, correlation = min(tests, default=(0.0, 0.0))
         if z < -SIGNIFICANT and correlation < -LEAST_SIZE:
-            found.append(Leak(name, z, correlation))
-    return tuple(sorted(found, key=lambda leak: leak.correlation))
+            yield Leak(name, z, correlation)
 
 
 def _tests(value: NDArray[np.float32], parts: list[Floats], rng: np.random.Generator) -> list[tuple[float, float]]:
@@ -90,9 +116,15 @@ def _tests(value: NDArray[np.float32], parts: list[Floats], rng: np.random.Gener
     for divisor in (1, 2, None):
         a, b = (_differences(part, one, other, divisor) for part in parts)
         if np.ptp(a) > 0.0 and np.ptp(b) > 0.0:
-            correlation = float(spearmanr(a, b).statistic)
+            correlation = float(np.mean(_standardised(a) * _standardised(b)))
             found.append((correlation * math.sqrt(len(one) - 1.0), correlation))
     return found
+
+
+def _standardised(values: Floats) -> Floats:
+    """Return values with mean 0 and variance 1, those that were far off cut."""
+    cut = np.clip(values, *(values.mean() + sign * WIDEST * values.std() for sign in (-1.0, 1.0)))
+    return np.asarray((cut - cut.mean()) / cut.std())
 
 
 def _differences(part: Floats, one: Integers, other: Integers, divisor: int | None) -> Floats:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from saferank.doctor.assumption_findings import (
     RANDOMISE,
     click_findings,
+    context_findings,
     examination_finding,
     group_findings,
     list_findings,
@@ -57,15 +58,18 @@ def findings(health: Health) -> Iterator[Finding]:
                 yield one
         yield from time_findings(health)
         yield from group_findings(health)
+        yield from context_findings(health)
         yield from list_findings(health)
         yield from user_findings(health)
     yield from _candidates(health)
     if health.leaks:
+        days = health.leaks[0].days
+        when = "this log" if days is None else f"the last {days} periods of this log"
         names = ", ".join(leak.feature for leak in health.leaks[:3]) + (", ..." if len(health.leaks) > 3 else "")
         text = (
             f"Features that know the held-out clicks: {names}. Among documents with the same value, more clicks in "
             f"training go with fewer held out (correlation {health.leaks[0].correlation:.2f}), as if the feature had "
-            "been computed from all clicks of this log."
+            f"been computed from all clicks of {when}."
         )
         yield blocking("feature-knows-clicks", text, "Compute such features from clicks before this log.")
     if not incomplete:
