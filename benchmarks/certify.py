@@ -54,6 +54,7 @@ from tests.shops import (
     Tastes,
     TrustBias,
     World,
+    arriving,
     by_hour,
     changed_once,
     in_slots,
@@ -139,6 +140,11 @@ def hourly(share: float = 0.6, *, demand: bool = True, ranker: bool = True) -> C
     return make
 
 
+def new_products(rng: Generator) -> World:
+    shop = make_shop(rng, days=14)
+    return World(shop, arriving(shop, rng))
+
+
 def two_tastes(share: float) -> Callable[[Generator], World]:
     """Two groups of users want different documents, and the ranker knows who is who."""
 
@@ -207,6 +213,7 @@ CASES = {
         Case("filters that are not in the query", filters, clean=False, null="no better"),
         Case("a feature that knows the clicks", plackett_luce(), clean=False, null="leak"),
         Case("a fitted model, hardly anything to gain", nearly_best, null="fit"),
+        Case("new products arrive", new_products, null="no better", interactions=12_000),
         *(
             Case(name, two_tastes(share), False, False, "no better", interactions=12_000, hidden=True)
             for name, share in (("the ranker knows two tastes", 0.6), ("the same, tastes more alike", 0.3))

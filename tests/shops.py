@@ -198,8 +198,9 @@ class Ranker:
         return exposed
 
     def limiting(self, new: Ranker) -> Ranker:
-        """Return the new ranker as users will see it, if what limits this one limits it too."""
-        return new
+        """Return the new ranker as users will see it: what is not there for this one is not there for it either."""
+        absent = np.isneginf(self.scores)
+        return replace(new, scores=np.where(absent, -np.inf, new.scores)) if absent.any() else new
 
     def without(self, kept: NDArray[np.bool_]) -> Ranker:
         """Return the ranker that never shows the rows that are not kept."""
@@ -230,6 +231,13 @@ class Filtered(Ranker):
 
     def limiting(self, new: Ranker) -> Ranker:
         return Filtered(new.scores, new.sampled, self.share)
+
+
+def arriving(shop: Shop, rng: Generator, *, share: float = 0.3, noise: float = 1.0) -> Ranker:
+    """Rankings drawn from scores that never change, of documents of which this share arrives after the first day."""
+    scores = np.repeat(noisy(shop, rng, noise=noise).scores, shop.days, axis=0)
+    first = np.where(rng.random(scores.shape[1:]) < share, rng.integers(1, shop.days, scores.shape[1:]), 0)
+    return Ranker(np.where(np.arange(shop.days)[:, None, None] < first, -np.inf, scores), sampled=True)
 
 
 def nightly(shop: Shop, rng: Generator, *, noise: float = 1.0) -> Ranker:

@@ -237,10 +237,10 @@ def _best_judge(
     """Return the judge that expects the higher lower bound, whether it compares by period, and the training queries.
 
     If the ranker never changed, or is known, all interactions of a query are taken together. If it changed, they are
-    separated by the stretches of time in which it did not; or, where no drift of demand was found, taken together
-    with an allowance for what may have been missed. There is a further allowance if it follows the hour of the day.
-    `past` logs, each of a ranker that did not change, add to what the examination of the ranks is estimated from,
-    unless stretches are separated.
+    separated by the stretches of time in which it did not; or, where neither a drift of demand was found nor documents
+    that come and go, taken together with an allowance for what may have been missed. There is a further allowance if it
+    follows the hour of the day. `past` logs, each of a ranker that did not change, add to what the examination of the
+    ranks is estimated from, unless stretches are separated.
     """
     log, pairs = rankers.log, rankers.pairs
     any_time = BOUNDS[settings.bound].any_time
@@ -286,6 +286,8 @@ def _best_judge(
         apart = judge(doubts.stretches)
     except Refused:  # within a stretch, rankings do not vary enough to estimate the curve
         return together
+    if doubts.come_and_go:
+        return apart
     return max(apart, together, key=lambda one: one[0].expected_lower)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.come_and_go import come_and_go
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.drift import ranker_moved
 from saferank.doctor.log_arrays import PeriodCounts, period_counts, shown_pairs
@@ -16,6 +17,9 @@ from saferank.verdict.checks import Refused
 MAY_DRIFT = 2.0
 """Normal deviate of the test of drifting demand from which a ranker that changes is taken to follow demand: lower than
 doctor's, because caution costs only width here."""
+MOST_COME_AND_GO = 0.025
+"""Share of what was shown on documents that come and go up to which they do not matter. Without any, rankers that were
+trained anew and draw their rankings had at most 0.017."""
 REPLICATES = 20
 """Of doctor's bootstrap, whose intervals the verdict does not use."""
 ELSEWHERE = ("examination", "ranker-follows-demand")
@@ -39,6 +43,8 @@ class LogDoubts:
     """Whether rankings depend on the hour of the day, so that the bounds have to allow for demand that does too."""
     may_drift: bool = False
     """Whether demand seems to have changed too: then clicks of different stretches must not be compared."""
+    come_and_go: bool = False
+    """Whether documents were not there in some stretches: a new ranker could not have shown them then either."""
 
 
 def log_doubts(
@@ -69,9 +75,18 @@ def log_doubts(
     if known or not health.ranker.significant:
         return LogDoubts(tuple(doubts), by_hour=by_hour)
     pairs = shown_pairs(log)
-    stretches = steady_stretches(period_counts(log, pairs))
+    counts = period_counts(log, pairs)
+    stretches = steady_stretches(counts)
     may_drift = health.demand.z > MAY_DRIFT or health.within_periods
-    return LogDoubts(tuple(doubts), stretches, by_hour, may_drift)
+    share = come_and_go(counts, stretches)
+    if share > MOST_COME_AND_GO:
+        text = (
+            f"{share:.0%} of what was shown goes to documents that were missing for a part of the log (new products, "
+            "or out of stock). Where rankings vary enough, the verdict compares within stretches of time, and credits "
+            "a new ranker only with documents that were there; what comes and goes within a stretch is not noticed."
+        )
+        doubts.append(Doubt("come-and-go", text, "Certify on a shorter log if many products are new."))
+    return LogDoubts(tuple(doubts), stretches, by_hour, may_drift, share > MOST_COME_AND_GO)
 
 
 def steady_stretches(counts: PeriodCounts) -> NDArray[np.int64]:
