@@ -210,7 +210,7 @@ def test_aggregated_tables_are_those_of_a_loop(
             shown[part[row], when, query, document, rank + 1] += 1
             clicked[part[row], when, query, document, rank + 1] += click
             hour = int(log.second[row]) // HOUR % 24 if timestamps and days == 3 else None
-            sample.append((part[row], when, hour, unit, row, query, document, rank + 1, click))
+            sample.append((part[row], when, hour, unit, row, query, document, rank + 1, click, None))
         those = tuple(sorted(document for document, click in zip(ids, log.clicks[row], strict=True) if click))
         patterns[part[row], when, None, unit, query, those, None] += 1
         rankings[part[row], query, tuple(ids), those] += 1
