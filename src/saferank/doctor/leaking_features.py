@@ -6,6 +6,7 @@ A model with such a feature has seen what it is judged by, and no verdict on thi
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pyarrow.compute as pc
@@ -58,66 +59,89 @@ def leaking_features(log: AggregatedLog, data: RankingData, rng: np.random.Gener
     for documents over all queries, where a feature does not depend on the query; and for the last days of the log,
     because a feature of the last week fixes the sum of that week only.
     """
-    found: dict[str, Leak] = {}
-    for days, part in _windows(log):
-        for leak in _leaks(part, data, rng):
-            if leak.feature not in found or leak.correlation < found[leak.feature].correlation:
-                found[leak.feature] = replace(leak, days=days)
-    return tuple(sorted(found.values(), key=lambda leak: leak.correlation))
-
-
-def _windows(log: AggregatedLog) -> Iterator[tuple[int | None, AggregatedLog]]:
-    """Yield the log, and the last days of it."""
-    yield None, log
-    periods = len(log.periods)
-    for days in WINDOWS:
-        if days < periods:
-            within = pc.greater_equal(log.shown_counts["period"], periods - days)
-            yield days, replace(log, shown_counts=log.shown_counts.filter(within))
-
-
-def _leaks(log: AggregatedLog, data: RankingData, rng: np.random.Generator) -> Iterator[Leak]:
-    """Yield the features that know the held-out clicks of this log."""
-    train, held_out = (log.statistics(parts, data) for parts in (("train", "validation"), ("certify",)))
-    rate = (train.clicked + held_out.clicked).sum(axis=0) / np.maximum((train.shown + held_out.shown).sum(axis=0), 1)
-    tables = [np.column_stack([part.clicks, part.times_shown, part.shown @ rate]) for part in (train, held_out)]
-    rows = np.flatnonzero((train.times_shown > 0) & (held_out.times_shown > 0))
-    if len(rows) > MOST_ROWS:
-        rows = np.sort(rows[np.argsort(-held_out.times_shown[rows], kind="stable")[:MOST_ROWS]])
+    windows = list(_windows(log, data))
+    rows = windows[0].rows
     if len(rows) < 2 * FEWEST:
-        return
-    by_row, features = [table[rows].astype(np.float64) for table in tables], data.features[rows]
+        return ()
     document = np.unique(np.asarray(data.require_ids()[1])[rows], return_inverse=True)[1]
     several = int(document.max()) + 1 <= MOST_REPEATED * len(rows)
-    by_document: list[Floats] = [
-        np.column_stack([np.bincount(document, column).astype(np.float64) for column in table.T]) for table in by_row
-    ]
     first = np.unique(document, return_index=True)[1]
-    for column, name in enumerate(data.feature_names or [str(number) for number in range(features.shape[1])]):
-        value = features[:, column]
-        tests = _tests(value, by_row, rng)
+    by_document = [window.by(document) for window in windows] if several else []
+    found = []
+    for column, name in enumerate(data.feature_names or [str(number) for number in range(data.features.shape[1])]):
+        value = data.features[rows, column]
+        tests = _tests(value, windows, rng)
         if several and np.array_equal(value, value[first][document], equal_nan=True):
             tests += _tests(value[first], by_document, rng)
-        z, correlation = min(tests, default=(0.0, 0.0))
-        if z < -SIGNIFICANT and correlation < -LEAST_SIZE:
-            yield Leak(name, z, correlation)
+        correlation, z, days = min(tests, default=(0.0, 0.0, None), key=lambda test: test[:2])
+        if correlation < 0.0:
+            found.append(Leak(name, z, correlation, days))
+    return tuple(sorted(found, key=lambda leak: leak.correlation))
 
 
-def _tests(value: NDArray[np.float32], parts: list[Floats], rng: np.random.Generator) -> list[tuple[float, float]]:
-    """Return normal deviate and correlation of clicks per shown, per expected click at the rank, and of clicks alone.
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """The whole log, or the last days of it: what is known of rows that both parts show."""
 
-    `parts`: of the training parts and of the held-out part, clicks, times shown and expected clicks of each row.
+    days: int | None
+    rows: Integers
+    """Of the features; the same in all windows."""
+    tables: tuple[Floats, Floats]
+    """Of the training parts and of the held-out part: clicks, times shown and expected clicks of each row."""
+
+    @property
+    def compared(self) -> NDArray[np.bool_]:
+        return np.asarray((self.tables[0][:, 1] > 0) & (self.tables[1][:, 1] > 0))
+
+    def by(self, document: Integers) -> Self:
+        """Return the sums over the rows of each document."""
+        sums = [
+            np.column_stack([np.bincount(document, column).astype(np.float64) for column in table.T])
+            for table in self.tables
+        ]
+        return replace(self, tables=(sums[0], sums[1]))
+
+
+def _windows(log: AggregatedLog, data: RankingData) -> Iterator[_Window]:
+    """Yield the whole log, and the last days of it."""
+    periods, rows = len(log.periods), None
+    for days in (None, *(days for days in WINDOWS if days < periods)):
+        part = log
+        if days is not None:
+            within = pc.greater_equal(log.shown_counts["period"], periods - days)
+            part = replace(log, shown_counts=log.shown_counts.filter(within))
+        train, held_out = (part.statistics(parts, data) for parts in (("train", "validation"), ("certify",)))
+        clicks, shown = (train.clicked + held_out.clicked).sum(axis=0), (train.shown + held_out.shown).sum(axis=0)
+        rate = clicks / np.maximum(shown, 1)
+        if rows is None:
+            rows = np.flatnonzero((train.times_shown > 0) & (held_out.times_shown > 0))
+            if len(rows) > MOST_ROWS:
+                rows = np.sort(rows[np.argsort(-held_out.times_shown[rows], kind="stable")[:MOST_ROWS]])
+        tables = [np.column_stack([one.clicks, one.times_shown, one.shown @ rate])[rows] for one in (train, held_out)]
+        yield _Window(days, rows, (tables[0].astype(np.float64), tables[1].astype(np.float64)))
+
+
+def _tests(
+    value: NDArray[np.float32], windows: list[_Window], rng: np.random.Generator
+) -> list[tuple[float, float, int | None]]:
+    """Return correlation, normal deviate and days of each test that says that a feature knows clicks.
+
+    Tested are clicks per shown, per expected click at the rank, and clicks alone, in each window.
     """
     order = np.lexsort((rng.random(len(value)), value))
-    one, other = order[: len(order) // 2 * 2 : 2], order[1::2]
-    if len(one) < FEWEST:
-        return []
-    found = []
-    for divisor in (1, 2, None):
-        a, b = (_differences(part, one, other, divisor) for part in parts)
-        if np.ptp(a) > 0.0 and np.ptp(b) > 0.0:
-            correlation = float(np.mean(_standardised(a) * _standardised(b)))
-            found.append((correlation * math.sqrt(len(one) - 1.0), correlation))
+    found: list[tuple[float, float, int | None]] = []
+    for window in windows:
+        kept = order[window.compared[order]]
+        one, other = kept[: len(kept) // 2 * 2 : 2], kept[1::2]
+        if len(one) < FEWEST:
+            continue
+        for divisor in (1, 2, None):
+            a, b = (_differences(table, one, other, divisor) for table in window.tables)
+            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0:
+                correlation = float(np.mean(_standardised(a) * _standardised(b)))
+                z = correlation * math.sqrt(len(one) - 1.0)
+                if z < -SIGNIFICANT and correlation < -LEAST_SIZE:
+                    found.append((correlation, z, window.days))
     return found
 
 
