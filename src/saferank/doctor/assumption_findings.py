@@ -289,13 +289,13 @@ def user_findings(health: Health) -> Iterator[Finding]:
             "certify --random-per-unit."
         )
         yield blocking("personalised", text, remedy)
-    elif found.repeated < FEW_REPEATS:
+    elif found.repeated < FEW_REPEATS and not health.hidden_context.significant:
         why = "users seldom repeat a query"
         if health.suspicious.units is None:
             why = "this needs --unit" if column is None else f"this needs --unit {column}"
         text = (
-            f"Whether rankings depend on the user, the region or the stock cannot be checked: {why}. If they do, no "
-            "verdict holds."
+            "Nothing shows that rankings depend on who is asking, but a slight dependence cannot be excluded: "
+            f"{why}. If there is one, no verdict holds."
         )
-        remedy = "In that case, add what they depend on to query_id."
+        remedy = "In that case, add what rankings depend on to query_id."
         yield caution("personalised-unchecked", text, remedy)
