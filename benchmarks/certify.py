@@ -258,7 +258,7 @@ def outcome(name: str, number: int, better: bool) -> dict[str, Any] | None:
     elif case.null == "leak":
         statistics = log.statistics(PARTS, data)
         rate = statistics.clicks / np.maximum(statistics.times_shown, 1)
-        data = replace(data, features=rate[:, None].astype(np.float32))
+        data = replace(data, features=rate[:, None].astype(np.float32), feature_names=("rate",))
         ranker = Ranker(data.features.reshape(world.shop.queries, -1))
     else:
         ranker = fitted(world, log, number) if case.null == "fit" else learned(world.shop, log)
