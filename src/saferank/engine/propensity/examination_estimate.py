@@ -71,8 +71,8 @@ class ExaminationEstimate:
         if len(missing):
             raise DataError(
                 f"the log does not show how often {_ranks(missing)} {'is' if len(missing) == 1 else 'are'} examined: "
-                "too few documents were shown there and at other ranks; let rankings vary, give a smaller --cutoff, or "
-                "--examination if you know it."
+                "too few documents were shown there and at other ranks; let rankings vary at all ranks that are "
+                "clicked, give a smaller --cutoff if few clicks are below it, or --examination if you know it."
             )
         scaled: Floats = self.curve / self.curve.max()
         return scaled
