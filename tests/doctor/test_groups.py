@@ -76,16 +76,32 @@ def test_columns_that_tell_no_groups_apart(tmp_path: Path) -> None:
     log = log.append_column("brand", pa.array((rows % 3).astype(str)))  # of the document
     log = log.append_column("session", pa.array((impression % 500).astype(str)))  # far too many
     log = log.append_column("member", pa.array(impression % 2 == 0))
+    log = log.append_column("price", pa.array(rows % 7))
+    log = log.append_column("weekday", pa.array(impression % 7))
     pq.write_table(log, tmp_path / "log.parquet")
     aggregated = load_log(tmp_path / "log.parquet")
-    assert aggregated.manifest["groups"] == ["device", "clicked_any", "member"]
+    assert aggregated.manifest["groups"] == ["device", "clicked_any", "member", "weekday"]
     groups, _ = found(aggregated)
-    assert [group.column for group in groups] == ["device", "member"]
+    assert [group.column for group in groups] == ["device", "member", "weekday"]
     assert not groups[1].ranker.significant
 
     aggregated.write(tmp_path / "stats")
     again, _ = found(AggregatedLog.read(tmp_path / "stats"))
     assert again == groups
+
+
+def test_values_that_are_missing_and_a_column_that_is_a_segment_too() -> None:
+    log = table(0, demand=True, ranker=True)
+    device = log["device"].to_numpy(zero_copy_only=False).astype(object)
+    device[np.random.default_rng(0).random(len(device)) < 0.02] = None  # of single rows
+    device[log["impression_id"].to_numpy() % 50 == 0] = None  # of whole impressions
+    holes = log.set_column(log.schema.get_field_index("device"), "device", pa.array(device))
+    phone = log.set_column(
+        log.schema.get_field_index("device"), "phone", pc.equal(log["device"], "phone").cast("int64")
+    )
+    for one, segment in ((holes, None), (log, "device"), (phone, None)):
+        (group,), _ = found(load_log(one, segment=segment))
+        assert group.follows_demand
 
 
 def test_a_nested_log_and_a_folder_without_groups(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ FEWEST_LISTS = 20
 FEWEST_SHOWN = 4
 """Times that a document was shown at a rank, from which on its clicks are compared."""
 MOST_DOCUMENTS = 200
-"""Documents of a query, the most shown ones, by which its lists are told apart."""
+"""Lists of a query are compared by its most shown documents, at most so many."""
 
 
 @dataclass(frozen=True)

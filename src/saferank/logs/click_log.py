@@ -1,6 +1,6 @@
 """A click log, whatever its source and layout: one Ibis table with one row per shown document."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.files.arrow_tables import Tabular
-from saferank.logs.layouts import EXTRAS, GROUPS, LONG, NESTED, is_nested, long_log, nested_log
+from saferank.logs.layouts import GROUPS, LONG, NESTED, is_nested, long_log, nested_log
 from saferank.logs.rewards import check_reward
 from saferank.logs.segments import check_segment
 from saferank.logs.source import ADDED, LogSource, find_source
@@ -83,7 +83,7 @@ def open_log(
     check_reward(reward, reward_most, name)
     named = {"segment": segment, "unit": unit, "reward": reward}
     asked = {ours: theirs for ours, theirs in named.items() if theirs is not None}
-    groups = () if name in ("ubi", "session") else _groups(found.tables["log"], {*columns.values(), *asked.values()})
+    groups = () if name in ("ubi", "session") else _groups(found.tables["log"], columns)
     if name == "ubi":
         table, used = ubi_log(found, columns, asked, action or None)
     else:
@@ -94,8 +94,9 @@ def open_log(
     return ClickLog(table, found, name, used, asked, reward_most, groups, tuple(sorted(unused)))
 
 
-def _groups(log: ir.Table, used: Collection[str]) -> tuple[str, ...]:
-    """Return columns of text, or of true and false, that no other use is known of."""
-    known = {*used, *LONG, *NESTED, *EXTRAS, "positions", *ADDED}
+def _groups(log: ir.Table, columns: Mapping[str, str]) -> tuple[str, ...]:
+    """Return columns of text, of true and false, or of whole numbers that no other use is known of; texts first."""
+    known = {*columns.values(), *LONG, *NESTED, "positions", "timestamp", *ADDED}
     kinds = {name: log[name].type() for name in log.columns if name not in known}
-    return tuple(name for name, kind in kinds.items() if kind.is_string() or kind.is_boolean())[: len(GROUPS)]
+    texts = [name for name, kind in kinds.items() if kind.is_string() or kind.is_boolean()]
+    return (*texts, *(name for name, kind in kinds.items() if kind.is_integer()))[: len(GROUPS)]

@@ -181,16 +181,21 @@ def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, 
     """Return the result of `sampled_rows`, which is sorted by impression, with numbers in place of their ids.
 
     And which of the columns of `groups`, that it has as `GROUPS`, tell groups apart: they have few values, and one in
-    each impression. Of those, the table has the number of the value.
+    each impression, where single rows may lack it. Of those, the table has the number of the value.
     """
     ids = rows["impression_id"]
     first = pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
     number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)[: len(rows)]
     found = {}
     for ours, theirs in zip(GROUPS, groups, strict=False):
-        code, values = numbered(rows[ours].cast(pa.string()).fill_null(""))
-        if 1 < len(values) <= MOST_GROUPS and (first | (code[1:] == code[:-1])).all():
-            found[theirs] = code
+        texts = rows[ours].cast(pa.string())
+        code = np.where(texts.is_null().to_numpy(), -1, numbered(texts.fill_null(""))[0])
+        of_impression = np.full(number[-1] + 1 if len(number) else 0, -1)
+        np.maximum.at(of_impression, number, code)
+        if ((code < 0) | (code == of_impression[number])).all():
+            values, code = np.unique(of_impression[number], return_inverse=True)
+            if 1 < len(values) <= MOST_GROUPS:
+                found[theirs] = code
     codes = np.stack([*found.values()], axis=1) if found else np.zeros((len(rows), 0), np.int64)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(codes.ravel(), pa.int8()), codes.shape[1]) if found else None
     rows = rows.append_column("impression", pa.array(number))
