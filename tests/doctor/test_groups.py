@@ -65,6 +65,9 @@ def test_one_of_them_alone_does_no_harm_nor_does_another_curve(demand: bool, ran
     assert group.ranker.significant == ranker
     assert not group.follows_demand
     assert "ranker-follows-group" not in codes
+    log = load_log(table(1, demand=demand, ranker=ranker, power=power))
+    cautions = {one.code for one in diagnose(log, em=False, replicates=2).findings}
+    assert ("ranker-by-group" in cautions) == ranker
 
 
 def test_columns_that_tell_no_groups_apart(tmp_path: Path) -> None:
@@ -90,7 +93,7 @@ def test_columns_that_tell_no_groups_apart(tmp_path: Path) -> None:
     assert again == groups
 
 
-def test_values_that_are_missing_and_a_column_that_is_a_segment_too() -> None:
+def test_missing_values_a_segment_numbers_and_markets() -> None:
     log = table(0, demand=True, ranker=True)
     device = log["device"].to_numpy(zero_copy_only=False).astype(object)
     device[np.random.default_rng(0).random(len(device)) < 0.02] = None  # of single rows
@@ -99,7 +102,11 @@ def test_values_that_are_missing_and_a_column_that_is_a_segment_too() -> None:
     phone = log.set_column(
         log.schema.get_field_index("device"), "phone", pc.equal(log["device"], "phone").cast("int64")
     )
-    for one, segment in ((holes, None), (log, "device"), (phone, None)):
+    number = pc.cast(pc.bit_wise_and(log["impression_id"], 1), pa.string())
+    market = log.set_column(
+        log.schema.get_field_index("device"), "market", pc.binary_join_element_wise(log["device"], number, "-")
+    )
+    for one, segment in ((holes, None), (log, "device"), (phone, None), (market, None)):
         (group,), _ = found(load_log(one, segment=segment))
         assert group.follows_demand
 

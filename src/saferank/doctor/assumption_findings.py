@@ -226,16 +226,24 @@ def _periods(health: Health) -> str:
 
 
 def group_findings(health: Health) -> Iterator[Finding]:
-    """Yield the columns of the log that rankings follow as demand does."""
+    """Yield the columns of the log that rankings follow, and whether demand does too."""
     for group in health.groups:
+        if not group.ranker.significant or group.ranker.size < LEAST_SIZE:
+            continue
+        text = (
+            f"Rankings depend on {group.column}: two interactions of a query show the same document at a rank less "
+            f"often if {group.column} differs, by {100 * group.ranker.size:.1f} percentage points."
+        )
+        remedy = f"Add {group.column} to query_id (shoes|{group.column}=...)."
         if group.follows_demand:
-            text = (
-                f"Rankings depend on {group.column}: two interactions of a query show the same document at a rank less "
-                f"often if {group.column} differs, by {100 * group.ranker.size:.1f} percentage points. Clicks on the "
-                "same document at the same rank depend on it too, so they show how good a document is only for the "
-                "group that it is shown to."
+            text += (
+                " Clicks on the same document at the same rank depend on it too, so they show how good a document is "
+                "only for the group that it is shown to."
             )
-            yield blocking("ranker-follows-group", text, f"Add {group.column} to query_id (shoes|{group.column}=...).")
+            yield blocking("ranker-follows-group", text, remedy)
+        else:
+            text += " No sign was found that demand does; if it does a little, a verdict errs a little."
+            yield caution("ranker-by-group", text, f"To be sure: {remedy[0].lower()}{remedy[1:]}")
 
 
 def context_findings(health: Health) -> Iterator[Finding]:

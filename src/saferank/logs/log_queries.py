@@ -19,7 +19,7 @@ from saferank.logs.split import Split, digest, threshold
 
 POSITION_DIGITS = 6
 """Digits of the position that precedes each document of a ranking, to sort by."""
-MOST_GROUPS = 20
+MOST_GROUPS = 100
 """Values of a column up to which it is taken to tell groups of users apart."""
 SAMPLED = 50_000
 """Impressions in the sample, at most."""

@@ -24,7 +24,14 @@ REPLICATES = 20
 """Of doctor's bootstrap, whose intervals the verdict does not use."""
 ELSEWHERE = ("examination", "ranker-follows-demand")
 """Prefixes of the codes of findings that the verdict checks by itself: see `curves_for`."""
-BY_HOUR = ("ranker-follows-hour", "ranker-by-hour", "hour-unchecked", "ranker-follows-group", "hidden-context")
+BY_HOUR = (
+    "ranker-follows-hour",
+    "ranker-by-hour",
+    "hour-unchecked",
+    "ranker-follows-group",
+    "ranker-by-group",
+    "hidden-context",
+)
 """Codes of findings that do not matter if the logging policy is known."""
 KINDS = "lists-in-kinds"
 NOT_DOUBTS = ("effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features")
