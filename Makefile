@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+export PYTHONDONTWRITEBYTECODE := # compiled modules are kept: many tests start Python anew
 
 .PHONY: demo test test-engines pytest lint bench docs release clean
 demo: $(INSTALLED)

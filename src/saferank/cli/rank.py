@@ -66,9 +66,9 @@ def rank(
     Writes query_id, document_id, score, rank (from 1) and exposure, the expected
     examination of the document: that of its rank if deterministic, the exact
     expectation over all rankings if sampled. Sampled rankings also have
-    log_probability. Keep both columns with the clicks: they are the true
-    propensities of the log that these rankings make. The printed seed gives the
-    same rankings again.
+    log_probability. Keep the scores: as a column of the next features, they let
+    `fit --logging-scores` compute the exact exposure of the log that these
+    rankings make. The printed seed gives the same rankings again.
 
     Features are matched by name. A missing feature is an error, and so is a
     numeric column that the model does not know (unless named with --ignore).

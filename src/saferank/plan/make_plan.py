@@ -119,12 +119,13 @@ def make_plan(
         moved, needs = moved_exposure(exposure, by_score, per_document), tuple(map(need, GAINS, needed))
         return Way(kind, amount or None, moved, cost, at_most, cost / click_rate, at_most / click_rate, needs)
 
-    ways = [way("as logged", 0.0, now, worlds.needed(worlds.now, None, delta))]
+    first_look = delta / 2.0  # its share: see `Ledger`
+    ways = [way("as logged", 0.0, now, worlds.needed(worlds.now, None, first_look))]
     for place, one in enumerate(randomisations, 1):
         report(f"Planning: {place} of {len(randomisations)} ways to randomise")
         samples = max(DRAWN_RANKINGS // (len(worlds.offsets) - 1), 8)
         rankings = one.rankings(worlds.scores, worlds.offsets, len(curve), samples, rng)
-        needed = worlds.needed(one.exposure(worlds.scores, worlds.offsets, curve), rankings, delta)
+        needed = worlds.needed(one.exposure(worlds.scores, worlds.offsets, curve), rankings, first_look)
         ways.append(way(one.kind, one.amount, shown_by(one), needed))
     return Plan(
         source=log.source,

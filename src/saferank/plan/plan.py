@@ -186,8 +186,8 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
         "position-based.",
         "To certify a gain means: a policy that is truly that much better, and moves as much exposure as learned "
         f"policies do, is proven better than the current ranker with {1 - plan.delta:.0%} confidence, in "
-        f"{plan.power:.0%} of such logs, at a single look. This is a normal approximation, right to within a factor of "
-        "a few, not a promise.",
+        f"{plan.power:.0%} of such logs, at the first look. This is a normal approximation, right to within a factor "
+        "of a few, not a promise.",
         *(f"As far as the log shows, no ranking of these candidates gains {gain:.0%}." for gain in plan.unreachable),
         "The plan counts clicks of independent interactions: a verdict by users (--unit) or rewards (--reward) may "
         "need far more.",

@@ -99,7 +99,18 @@ def certify(
     )  # fmt: skip
     if ledger is None and isinstance(log, (str, Path)):
         ledger = ledger_path(str(log))
-    return take_look(inputs, settings, None if ledger is None else Path(ledger))
+    certificate = take_look(inputs, settings, None if ledger is None else Path(ledger))
+    if ledger is None and settings.spent == 1.0:
+        return replace(certificate, doubts=(*certificate.doubts, NO_LEDGER))
+    return certificate
+
+
+NO_LEDGER = Doubt(
+    "no-ledger",
+    "This look is not recorded, because the log is a table in memory: the verdict has all of delta, and holds if it is "
+    "the only one on this data.",
+    "If you look again, name a file in which looks are recorded: ledger='looks.json'.",
+)
 
 
 def check_options(given: Iterable[str], known: Sequence[str] = SETTINGS) -> None:
