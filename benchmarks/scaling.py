@@ -1,10 +1,13 @@
 """What it costs to fit without scaling features per query, for servers that score one document by itself.
 
-python benchmarks/scaling.py
+python benchmarks/scaling.py [LETOR FOLDER]
 
 Three logs of `synthetic:small`, 1e5 interactions each. `SafeRanker(scaling="per-query")`, the default, against
 `scaling="none"`, from the same log: NDCG@5 by score on test queries, which no log has seen. The current ranker was
 trained on features scaled per query, so a model of it on other features is a coarser one.
+
+With a folder, LightGBM's lambdarank on the labels of those documents instead: 12 random splits of all its queries, half
+to learn from, a quarter to stop by and a quarter to test on.
 """
 
 import sys
@@ -26,6 +29,10 @@ from saferank.lab.world import make_world, prepare
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.learners import Rows, label_rows, lambdarank
+
+SPLITS = 12
 DATA, INTERACTIONS, SEEDS, CUTOFF = "synthetic:small", 10**5, (0, 1, 2), 5
 FITS: dict[str, dict[str, Any]] = {
     "fit": {},
@@ -46,7 +53,41 @@ def simulated_log(seed: int, folder: Path) -> tuple[AggregatedLog, float]:
     return load_log(file, cutoff=CUTOFF), evaluate(world.logging_scorer, world.test)[1]
 
 
+def on_labels(folder: str) -> str:
+    """Return NDCG@5 of lambdarank with and without scaling, and the difference with its standard error."""
+    raw = [part.log1p() for part in load_dataset(folder).splits.values()]
+    ways, found = (raw, [part.scaled_per_query() for part in raw]), np.empty((SPLITS, 2))
+    for seed, row in enumerate(found):
+        rng = np.random.default_rng(seed)
+        orders = [rng.permutation(part.queries) for part in raw]
+        cuts = [np.split(order, [len(order) // 2, len(order) * 3 // 4]) for order in orders]
+        for place, way in enumerate(ways):
+            train, stop, test = (
+                [part.subset(np.sort(cut[k])) for part, cut in zip(way, cuts, strict=True)] for k in range(3)
+            )
+            predict = lambdarank(joined(train), joined(stop), seed)
+            row[place] = np.concatenate(
+                [
+                    ndcg_by_score(predict(part.features), part.require_labels(), part.offsets, CUTOFF)
+                    for part in (one.with_relevant_document() for one in test)
+                ]
+            ).mean()
+    difference = found[:, 0] - found[:, 1]
+    none, scaled, error = found[:, 0].mean(), found[:, 1].mean(), difference.std(ddof=1) / np.sqrt(SPLITS)
+    return f"scaled per query {scaled:.3f}, not {none:.3f}: {difference.mean():+.3f} (standard error {error:.3f})"
+
+
+def joined(parts: list[RankingData]) -> Rows:
+    rows = [label_rows(part) for part in parts]
+    return Rows(
+        *(np.concatenate([getattr(one, name) for one in rows]) for name in ("features", "label", "weight", "group"))
+    )
+
+
 def main() -> int:
+    if len(sys.argv) > 1:
+        print(on_labels(sys.argv[1]))
+        return 0
     dataset = load_dataset(DATA)
     test, found = dataset.test.with_relevant_document(), np.empty((len(SEEDS), 1 + 2 * len(FITS)))
     with tempfile.TemporaryDirectory() as folder:
