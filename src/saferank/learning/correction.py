@@ -1,4 +1,4 @@
-"""The current ranker's scores, corrected by a regression of relevance as far as held-out clicks support it."""
+"""The current ranker's scores, corrected by a regression of relevance as far as clicks on other queries support it."""
 
 from __future__ import annotations
 

@@ -116,7 +116,8 @@ METHODS = {
         Method(
             "correction",
             "Correction",
-            "the current ranker's scores plus trees that predict relevance, as far as held-out clicks support them",
+            "the current ranker's scores plus trees that predict relevance, as far as clicks on other queries support "
+            "them",
             None,
         ),
         Method(
