@@ -29,7 +29,7 @@ class Need:
     days_held_out: float | None
     """Days of the log's own traffic with the held-out share of the split; None if the log has no timestamps."""
     days_all: float | None
-    """The same if the whole log is held out, for a candidate that was made elsewhere."""
+    """The same if the whole log is held out, for a ranker that was made elsewhere."""
 
     @property
     def taken(self) -> float:
@@ -172,7 +172,7 @@ def recommendation(plan: Plan) -> str:
         f"{goal}"
     )
     if need.days_all is not None:
-        text += f" ({days(need.days_all)} for a candidate made elsewhere, with the whole log held out)"
+        text += f" ({days(need.days_all)} for a ranker made elsewhere, with the whole log held out)"
     if logged.interactions <= AS_GOOD * need.interactions:
         return f"{text}. But rankings vary enough as they are: without any change, it takes {logged.in_words}."
     return f"{text}."

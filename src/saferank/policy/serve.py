@@ -31,7 +31,7 @@ class Served:
 
     @cached_property
     def exposure(self) -> NDArray[np.float64]:
-        """Expected examination of the document when served in this way: the propensity that the next log needs.
+        """Expected examination of the document when served in this way.
 
         For drawn rankings, it is the exact expectation over all of them, and needs Numba.
         """
