@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_objective import ActionObjective
+from saferank.engine.ragged import offsets_of
 from saferank.engine.types.log_statistics import LogStatistics
 
 
@@ -21,8 +22,7 @@ def action_ips(log: LogStatistics, propensity: NDArray[np.float64], *, clip: flo
         raise UsageError("the log's single rankings must lie query after query; sort them.")
     clicks = log.rankings.clicks.sum(axis=1, dtype=np.float64)
     reward = stands_for(log) * clicks / np.maximum(propensity, clip) / max(log.total_interactions, 1)
-    ranking_offsets = np.concatenate([[0], np.cumsum(log.kept)])
-    return ActionObjective(log.offsets, reward, ranking_offsets=ranking_offsets, rankings=log.rankings.ranking)
+    return ActionObjective(log.offsets, reward, ranking_offsets=offsets_of(log.kept), rankings=log.rankings.ranking)
 
 
 def stands_for(log: LogStatistics) -> NDArray[np.float64]:
