@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.doctor.diagnosis import diagnose
-from saferank.engine.click_models.examination import check_probabilities, parse_examination
+from saferank.engine.click_models.examination import Constant, check_probabilities, parse_examination
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from saferank.engine.objectives.risk import Constant, Risk
+from saferank.engine.click_models.examination import Constant
+from saferank.engine.objectives.risk import Risk
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData

@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 
 from saferank import __version__
 from saferank.datasets.dataset import Dataset, load_dataset
+from saferank.engine.click_models.examination import Constant
 from saferank.engine.click_models.trust_bias import TrustBias
 from saferank.engine.errors import SaferankError, UsageError
 from saferank.engine.metrics import Gain
-from saferank.engine.objectives.risk import Constant, Risk
+from saferank.engine.objectives.risk import Risk
 from saferank.engine.propensity.trust_estimate import estimate_trust
 from saferank.engine.ragged import core_count
 from saferank.engine.types.log_statistics import stacked

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 
+from saferank.engine.bounds.verdict_choices import RANGE
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_ips import training_clip
@@ -29,7 +30,7 @@ from saferank.learning.compare_policies import ComparedPolicy, compare
 from saferank.learning.learn import learn
 from saferank.learning.list_lengths import ListLengths
 from saferank.learning.logging_policy import check_logging_policy, training_exposure
-from saferank.learning.methods import FLATTER, FROM_COUNTS, LoggedPart, method_named
+from saferank.learning.methods import FROM_COUNTS, LoggedPart, method_named
 from saferank.learning.relevance import Sample
 from saferank.learning.settings import FitSettings
 from saferank.learning.start import logging_model
@@ -223,7 +224,7 @@ def logged_parts(
         if log.clicks.sum() == 0:
             raise DataError(f"part '{name}' of the log has no click on these documents; there is nothing to learn.")
     examination = np.asarray(examination, np.float64)
-    curves = examination, examination**FLATTER
+    curves = examination, examination ** (1.0 - RANGE)
     both = train.merge(validation)
     if logging_scores is None:
         logging_exposure, flatter = (estimated_logging_exposure(both, curve) for curve in curves)

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from saferank.engine.bounds.differences import extreme_sums
+from saferank.engine.bounds.verdict_choices import RANGE, WEIGHTS
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.learning.list_lengths import ListLengths
-from saferank.learning.methods import FLATTER
 
 Floats = NDArray[np.float64]
-WEIGHTS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""Limits of the weight of a click, of which the verdict will choose the one that it can prove most with."""
 DELTA = 0.025
 """Of the verdict that is foreseen: the first look at a log has half of 0.05."""
 UNPROVEN = 0.01
@@ -79,7 +77,7 @@ class Foresight:
         worth = self.log.interactions[self.log.query_of_document] / self._total * self.relevance
         chance = self._chance(rho, self.logging_exposure, worth)
         if self.flatter_exposure is not None and chance > 0:
-            flatter = self.lengths.exposure(scores, self.examination**FLATTER)
+            flatter = self.lengths.exposure(scores, self.examination ** (1.0 - RANGE))
             chance = min(chance, self._chance(flatter, self.flatter_exposure, worth))
         gain, improvement = (float(worth @ (rho - before)) for before in (self.start, self.logging_exposure))
         return Foreseen(name, gain, improvement, chance)
