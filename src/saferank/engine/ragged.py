@@ -65,6 +65,14 @@ def query_sums(values: Array, offsets: NDArray[np.int64], *, dtype: Any = None) 
     return sums
 
 
+def within_queries(values: Array, offsets: NDArray[np.int64], weight: Array | None = None) -> Array:
+    """Return the values less their mean over the query, weighted if there are weights."""
+    weight = np.ones(len(values)) if weight is None else weight
+    mean = query_sums(weight * values, offsets) / np.maximum(query_sums(weight, offsets), np.finfo(np.float64).tiny)
+    centred: Array = values - np.repeat(mean, np.diff(offsets))
+    return centred
+
+
 def check_scores(scores: ArrayLike) -> Array:
     """Return scores as a contiguous float32 or float64 array, or raise if one is NaN or +inf."""
     array = np.asarray(scores)
