@@ -92,13 +92,13 @@ def expected_ndcg(
     return _normalised(dcg, ideal_dcg(labels, offsets, cutoff, gain=gain))
 
 
-def normalised_gains(labels: ArrayLike, offsets: ArrayLike, cutoff: int = 5, *, gain: Gain = "exponential") -> Floats:
-    """Gain of each document, divided by the ideal DCG@cutoff of its query; 0 without a relevant document.
+def normalised_gains(labels: ArrayLike, offsets: ArrayLike, cutoff: int = 5) -> Floats:
+    """Exponential gain of each document, divided by the ideal DCG@cutoff of its query; 0 without a relevant document.
 
     Their sum, weighted by exposure with the DCG discounts as examination, is the expected NDCG.
     """
-    ideal = np.repeat(ideal_dcg(labels, offsets, cutoff, gain=gain), np.diff(np.asarray(offsets)))
-    return np.divide(gains(labels, gain), ideal, out=np.zeros_like(ideal), where=ideal > 0)
+    ideal = np.repeat(ideal_dcg(labels, offsets, cutoff), np.diff(np.asarray(offsets)))
+    return np.divide(gains(labels), ideal, out=np.zeros_like(ideal), where=ideal > 0)
 
 
 def _normalised(dcg: Floats, ideal: Floats) -> Floats:
