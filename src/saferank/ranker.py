@@ -107,13 +107,7 @@ class SafeRanker:
         if bound is not None:
             warn("SafeRanker(bound=...) is deprecated; use constant=.", DeprecationWarning, stacklevel=2)
             constant = bound
-        self._parameters: dict[str, Any] = {
-            "method": method, "delta": delta, "constant": constant, "scorer": scorer, "examination": examination,
-            "cutoff": cutoff, "logging_scores": logging_scores, "logging_policy": logging_policy, "log1p": log1p,
-            "scaling": scaling, "missing": missing, "categorical": categorical, "without_features": without_features,
-            "baselines": baselines, "epochs": epochs, "learning_rate": learning_rate, "seed": seed,
-            "training": training,
-        }  # fmt: skip
+        self._parameters = {name: value for name, value in locals().items() if name not in ("self", "bound")}
         chosen = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
         given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
         self.settings = FitSettings(
