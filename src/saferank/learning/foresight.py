@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from saferank.engine.bounds.differences import extreme_sums
 from saferank.engine.bounds.verdict_choices import RANGE, WEIGHTS
@@ -16,6 +16,7 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.learning.list_lengths import ListLengths
 
 Floats = NDArray[np.float64]
+NORMAL = NormalDist()
 DELTA = 0.025
 """Of the verdict that is foreseen: the first look at a log has half of 0.05."""
 UNPROVEN = 0.01
@@ -95,7 +96,7 @@ class Foresight:
             weight = np.minimum(ratio, limit) - 1
             proven = float(clicks @ weight)
             error = math.sqrt(float(weight**2 @ self.log.clicks) / self._total / size)
-            width = math.hypot(norm.isf(DELTA) * error, low * math.log(DELTA) / size)
+            width = math.hypot(NORMAL.inv_cdf(DELTA) * error, low * math.log(DELTA) / size)
             if error > 0:
-                chance = max(chance, float(norm.cdf((proven - width) / error)))
+                chance = max(chance, NORMAL.cdf((proven - width) / error))
         return chance
