@@ -117,7 +117,7 @@ class SafeRanker:
             scorer=scorer,
             log1p=log1p,
             scaling=scaling,
-            missing=missing,  # type: ignore[arg-type]
+            missing=missing,
             baselines=baselines,
             without_features=without_features,
             logging_policy=logging_policy,

@@ -60,7 +60,7 @@ class FitSettings:
     scorer: str = "gbdt"
     log1p: bool = True
     scaling: Literal["per-query", "none"] = "per-query"
-    missing: float | Literal["error"] = "error"
+    missing: float | Literal["error", "indicator"] = "error"
     baselines: bool = False
     """Whether the other methods are learned too, for comparison."""
     without_features: Literal["error", "drop"] = "error"
