@@ -17,7 +17,7 @@ from saferank.report.report_charts import dial_chart
 from saferank.report.report_page import BROKEN_BY, report_page
 from saferank.report.reproduction_page import reproduction_page
 from saferank.verdict.certificate import Verdict, confidence, meaning
-from saferank.verdict.decision import EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN
+from saferank.verdict.words import EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN
 from tests.doctor.logs import aggregated
 from tests.lab.made_up import made_up
 from tests.report.made_report import LOOKS, full_report, made_certificate, made_changes, made_health, made_plan

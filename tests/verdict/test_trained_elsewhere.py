@@ -19,7 +19,7 @@ from saferank.logs.split import HashSplit, UntilSplit, parse_split, parse_until,
 from saferank.logs.training_rows import write_training_rows
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.checks import Refused
-from saferank.verdict.decision import CertifySettings
+from saferank.verdict.settings import CertifySettings
 from tests.shop_log import DAY, START
 from tests.shops import PositionBased, Ranker, Shop, draw
 

@@ -10,8 +10,8 @@ from saferank.report import report_charts
 from saferank.report.doctor_page import curve_chart, traffic_chart
 from saferank.report.page import render
 from saferank.verdict.certificate import Certificate, confidence, meaning
-from saferank.verdict.decision import EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN
 from saferank.verdict.exposure_shift import Changes
+from saferank.verdict.words import EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN
 
 BROKEN_BY = {
     INDEPENDENT: "users who come back (use `--unit`), bots, a sale or a season in the log; other traffic after "
