@@ -15,7 +15,7 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.simulate import simulate
 from saferank.learning.compare_policies import ComparedPolicy, compare
-from saferank.learning.fit_policy import logged_parts
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import LoggedPart
 
 EXAMINATION = np.array([1.0, 0.5])

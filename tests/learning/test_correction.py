@@ -21,7 +21,7 @@ from saferank.learning.evidence import (
     with_relevance,
     within_query_slopes,
 )
-from saferank.learning.fit_policy import logged_parts
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import LoggedPart
 from saferank.learning.relevance import Sample
 from saferank.policy.scorers import score
