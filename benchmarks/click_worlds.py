@@ -21,7 +21,8 @@ from rich.table import Table
 
 from saferank.engine.objectives.prpo import growing_limit
 from saferank.lab.click_worlds import CLICK_WORLDS
-from saferank.lab.reproduce import Plan, reproduce
+from saferank.lab.experiment import Plan
+from saferank.lab.reproduce import reproduce
 from saferank.lab.results import LABELS, NEIGHBOURS
 
 METHODS = ("logging", "naive", "exposure-ips", "exposure-crm", "exposure-crm-known", *NEIGHBOURS, "auto")

@@ -31,8 +31,8 @@ from rich.table import Table
 
 from saferank.engine.bounds import one_look
 from saferank.engine.bounds.differences import Differences, extreme_sums
+from saferank.engine.bounds.verdict_choices import WEIGHTS
 from saferank.engine.jit import jit
-from saferank.verdict.judge import WEIGHTS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.shops import Ranker, Shop, World, make_shop, noisy

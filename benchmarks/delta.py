@@ -14,8 +14,8 @@ from saferank.datasets.dataset import load_dataset
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.engine.propensity.logging_exposure import known_logging_exposure
 from saferank.lab.delta_effect import interactions_to_move, optimal_shift, reward_spread, risk_weight
+from saferank.lab.experiment import ABLATION
 from saferank.lab.paper_methods import logged_parts, simulate_logs
-from saferank.lab.reproduce import ABLATION
 from saferank.lab.world import make_world, prepare
 
 

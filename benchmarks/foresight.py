@@ -23,8 +23,8 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.simulate import simulate
 from saferank.learning.evidence import find_evidence
-from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import choose
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.start import logging_model
 from saferank.policy.scorers import score
 from saferank.policy.scorers.trees import Trees

@@ -30,12 +30,12 @@ from saferank.engine.bounds.betting import condense
 from saferank.engine.bounds.differences import Differences
 from saferank.engine.bounds.one_look import in_random_order, rules_out
 from saferank.engine.bounds.registry import student_t
+from saferank.engine.bounds.verdict_choices import WEIGHTS
 from saferank.engine.jit import jit
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.click_patterns import ClickPatterns
 from saferank.lab import world as paper
 from saferank.lab.simulate import simulate
-from saferank.verdict.judge import WEIGHTS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.certify import DELTA, shifted_policy

@@ -29,8 +29,8 @@ from saferank.lab.paper_methods import evaluate
 from saferank.lab.raw_log import write_raw_log
 from saferank.lab.simulate import simulate
 from saferank.learning.compare_policies import compare
-from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import learn
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import METHODS
 from saferank.learning.settings import TrainingSettings
 from saferank.learning.start import LINEAR, logging_model

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank import DataError, SafeRanker, certify, load_features, load_log
-from saferank.logs.source import connect, quietly
+from saferank.logs.run_query import connect, quietly
 from tests.learning.problem import parameters
 from tests.learning.small_log import QUICK
 from tests.shops import World, feature_table, make_shop, noisy

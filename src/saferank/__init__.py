@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from saferank.ranker import SafeRanker
     from saferank.verdict.certify import certify
     from saferank.verdict.checks import Refused
-    from saferank.verdict.decision import CertifySettings
+    from saferank.verdict.settings import CertifySettings
 
 __version__ = "0.1.0"
 
@@ -36,7 +36,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "CertifySettings": "verdict.decision",
+        "CertifySettings": "verdict.settings",
         "DataError": "engine.errors",
         "Policy": "policy.policy",
         "Refused": "verdict.checks",

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Literal, Self
 from warnings import warn
 
@@ -13,25 +13,21 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.doctor.diagnosis import diagnose
-from saferank.engine.click_models.examination import check_probabilities, parse_examination
+from saferank.engine.click_models.examination import Constant, check_probabilities, parse_examination
 from saferank.engine.errors import DataError, UsageError
-from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.arrays import read_arrays
-from saferank.features.load_features import load_features, with_ids
 from saferank.features.reader import joined, read_candidates, text_columns
-from saferank.features.schema import with_indicators
-from saferank.features.shown_rows import shown_rows
 from saferank.features.table import column_names, query_offsets, read_table
-from saferank.files.arrow_tables import Tabular, is_tabular
+from saferank.files.arrow_tables import Tabular
 from saferank.learning.compare_policies import ComparedPolicy
 from saferank.learning.fit_policy import Step, fit_policy
+from saferank.learning.inputs import load_fit_inputs, log_and_features
 from saferank.learning.settings import FitSettings, LoggingPolicy, TrainingSettings
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
-from saferank.logs.row_checks import unmatched_ids_error
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served
 from saferank.verdict.certificate import Certificate
@@ -108,13 +104,7 @@ class SafeRanker:
         if bound is not None:
             warn("SafeRanker(bound=...) is deprecated; use constant=.", DeprecationWarning, stacklevel=2)
             constant = bound
-        self._parameters: dict[str, Any] = {
-            "method": method, "delta": delta, "constant": constant, "scorer": scorer, "examination": examination,
-            "cutoff": cutoff, "logging_scores": logging_scores, "logging_policy": logging_policy, "log1p": log1p,
-            "scaling": scaling, "missing": missing, "categorical": categorical, "without_features": without_features,
-            "baselines": baselines, "epochs": epochs, "learning_rate": learning_rate, "seed": seed,
-            "training": training,
-        }  # fmt: skip
+        self._parameters = {name: value for name, value in locals().items() if name not in ("self", "bound")}
         chosen = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
         given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
         self.settings = FitSettings(
@@ -124,7 +114,7 @@ class SafeRanker:
             scorer=scorer,
             log1p=log1p,
             scaling=scaling,
-            missing=missing,  # type: ignore[arg-type]
+            missing=missing,
             baselines=baselines,
             without_features=without_features,
             logging_policy=logging_policy,
@@ -213,38 +203,15 @@ class SafeRanker:
         Returns:
             The ranker itself.
         """
-        as_rows = qid is not None or group is not None
-        if as_rows:
-            log, features = shown_rows(
-                log, features, qid=qid, group=group, position=position, impression=impression, document=document,
-                timestamp=timestamp,
-            )  # fmt: skip
-        elif any(one is not None for one in (position, impression, document, timestamp)):
-            raise UsageError("position, impression, document and timestamp are of rows; give qid or group too.")
-        elif not isinstance(log, (str, PurePath, AggregatedLog)) and not is_tabular(log):
-            raise UsageError("an array is no log; to learn from rows of features and clicks, give qid or group too.")
-        wanted = self.wanted_cutoff
+        log, features = log_and_features(
+            log, features, qid=qid, group=group, position=position, impression=impression, document=document,
+            timestamp=timestamp,
+        )  # fmt: skip
         policy = live_policy(live, self.logging_scores)
-        aggregated = log if isinstance(log, AggregatedLog) else load_log(log, columns=columns, cutoff=wanted)
-        if wanted not in (None, aggregated.cutoff):
-            raise UsageError(
-                f"cutoff or examination is for {wanted} ranks, but {aggregated.source} is counted for "
-                f"{aggregated.cutoff}; ask for as many, or aggregate it with that cutoff."
-            )
-        if isinstance(features, RankingData):
-            data = with_ids(features)
-        else:
-            data = load_features(
-                features,
-                categorical=self.categorical if policy is None else policy.schema.categories,
-                id_columns=columns,
-                missing="error" if self.settings.missing == "error" else "nan",
-            )
-        indicators: tuple[str, ...] = ()
-        if self.missing == "indicator" and policy is None:  # with a policy, they are those of its schema
-            data, indicators = with_indicators(data, but=(self.logging_scores or "",))
-        if (unmatched := unmatched_ids_error(aggregated, data)) is not None:
-            raise unmatched
+        aggregated, data, indicators = load_fit_inputs(
+            log, features, start=policy, cutoff=self.wanted_cutoff, columns=columns, categorical=self.categorical,
+            missing=self.settings.missing, logging_scores=self.logging_scores,
+        )  # fmt: skip
         examination, known_from = self._examination(aggregated, data)
         given = None if self.examination is None else examination
         self.refused_for = _doubts(aggregated, data, given) + _lacks_features(aggregated, data)
@@ -256,7 +223,7 @@ class SafeRanker:
             "examination": known_from,
             "warnings": list(self.warnings),
         }
-        if as_rows and impression is None:
+        if impression is None and (qid is not None or group is not None):
             origin["unnamed_impressions"] = True
         cutoff = aggregated.cutoff
         scores = self.logging_scores if policy is None else policy.scores(data, ignore=data.feature_names or ())

@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from saferank.verdict.decision import UNSEEN
+from saferank.verdict.words import UNSEEN
 from tests.cli.running import Ran, cells, run_here, words
 from tests.shops import World, make_shop, noisy
 from tests.verdict.small_log import linear_policy, small_log

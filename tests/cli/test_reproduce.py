@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.engine.errors import UsageError
-from saferank.lab.reproduce import Plan
+from saferank.lab.experiment import Plan
 from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS, TRUST_METHODS
 from tests.cli.running import Call
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from saferank.cli.main import run
 from saferank.datasets import dataset
 from saferank.files.atomic_write import whole_file, whole_folder
-from saferank.logs.source import connect
+from saferank.logs.run_query import connect
 
 def load_dataset(name):
     connection = connect()

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.engine.errors import SaferankError, UsageError
-from saferank.lab.reproduce import ABLATION, SCHEMA, Job, Plan, parse_interactions, reproduce
+from saferank.lab.experiment import ABLATION, Job, Plan, parse_interactions
+from saferank.lab.reproduce import SCHEMA, reproduce
 from saferank.learning.settings import UNTIL_CONVERGED
 
 TINY = Plan(

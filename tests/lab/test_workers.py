@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.engine.errors import UsageError
-from saferank.lab.reproduce import Job, Plan, reproduce
+from saferank.lab.experiment import Job, Plan
+from saferank.lab.reproduce import reproduce
 
 distributed: Any = pytest.importorskip("distributed", reason="install saferank[dask]")
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from saferank.engine.objectives.risk import Constant, Risk
+from saferank.engine.click_models.examination import Constant
+from saferank.engine.objectives.risk import Risk
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.simulate import simulate
 from saferank.learning.compare_policies import ComparedPolicy, compare
-from saferank.learning.fit_policy import logged_parts
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import LoggedPart
 
 EXAMINATION = np.array([1.0, 0.5])

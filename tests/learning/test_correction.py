@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from saferank.engine.propensity.click_evidence import click_evidence
+from saferank.engine.ragged import within_queries
 from saferank.lab.simulate import simulate
 from saferank.learning.correction import STEPS, correct
 from saferank.learning.evidence import (
@@ -18,10 +19,9 @@ from saferank.learning.evidence import (
     fit_slopes,
     orthogonal,
     with_relevance,
-    within_queries,
     within_query_slopes,
 )
-from saferank.learning.fit_policy import logged_parts
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import LoggedPart
 from saferank.learning.relevance import Sample
 from saferank.policy.scorers import score
@@ -87,7 +87,7 @@ def test_within_queries_is_less_the_weighted_mean() -> None:
     weight = np.array([1.0, 3.0, 0.0, 0.0, 0.0, 2.0])
     means = (1.0 * 1 + 3.0 * 3) / 4, 0.0, 7.0  # without weights, nothing is taken away
     expected = values - np.repeat(means, [2, 3, 1])
-    np.testing.assert_allclose(within_queries(values, weight, offsets), expected)
+    np.testing.assert_allclose(within_queries(values, offsets, weight), expected)
 
 
 def test_how_much_of_a_slope_is_kept() -> None:
@@ -239,11 +239,11 @@ def test_columns_that_say_nearly_the_same_are_told_apart_by_what_each_adds() -> 
     found = orthogonal(columns, sample)
     np.testing.assert_allclose(found[0], columns[0], rtol=1e-12)
     weight = click_evidence(part.log, EXAMINATION).weight
-    within = np.stack([within_queries(column, weight, part.data.offsets) for column in found])
+    within = np.stack([within_queries(column, part.data.offsets, weight) for column in found])
     scale = np.sqrt(np.maximum((weight * within**2).sum(axis=1), 1e-9))
     np.testing.assert_allclose((weight * within) @ within.T / np.outer(scale, scale), np.diag([1, 1, 1, 0]), atol=1e-4)
     before, after = (within_query_slopes([sample], [values])[0] @ values for values in (columns[:3], found[:3]))
     offsets = part.data.offsets
     np.testing.assert_allclose(
-        within_queries(before, weight, offsets), within_queries(after, weight, offsets), atol=1e-6
+        within_queries(before, offsets, weight), within_queries(after, offsets, weight), atol=1e-6
     )

@@ -8,7 +8,8 @@ import pytest
 from saferank.engine.errors import DataError, UsageError
 from saferank.lab.simulate import simulate
 from saferank.learning.evidence import find_evidence, with_earlier
-from saferank.learning.fit_policy import fit_policy, logged_parts
+from saferank.learning.fit_policy import fit_policy
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.relevance import Sample
 from saferank.learning.settings import FitSettings
 from saferank.logs.aggregated_log import PARTS, AggregatedLog

@@ -20,8 +20,9 @@ from saferank.features.schema import FeatureSchema
 from saferank.files import large_table
 from saferank.files.large_table import is_mapped
 from saferank.learning.compare_policies import compare
-from saferank.learning.fit_policy import Step, fit_policy, logged_parts
+from saferank.learning.fit_policy import Step, fit_policy
 from saferank.learning.learn import learn
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import FROM_COUNTS, METHODS
 from saferank.learning.settings import FitSettings
 from saferank.learning.start import logging_model

@@ -22,8 +22,8 @@ from saferank.learning.boosting import boost
 from saferank.learning.climb import climb
 from saferank.learning.correction import correct
 from saferank.learning.evidence import find_evidence
-from saferank.learning.fit_policy import logged_parts
 from saferank.learning.learn import LIKELY, learn, queries_come_again
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import METHODS, LoggedPart
 from saferank.learning.relevance import Sample, fit_relevance
 from saferank.learning.settings import FitSettings, StopBy, TrainingSettings

@@ -8,8 +8,9 @@ import pytest
 from saferank.engine.errors import UsageError
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure, known_logging_exposure
 from saferank.lab.simulate import simulate
-from saferank.learning.fit_policy import fit_policy, logged_parts
+from saferank.learning.fit_policy import fit_policy
 from saferank.learning.learn import for_training
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.logging_policy import training_exposure
 from saferank.learning.methods import LoggedPart
 from saferank.learning.settings import FitSettings

@@ -14,7 +14,7 @@ from saferank.engine.propensity.logging_exposure import known_logging_exposure
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab.simulate import simulate
 from saferank.learning import start, training_loop
-from saferank.learning.fit_policy import logged_parts
+from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import LoggedPart
 from saferank.learning.start import logging_model
 from saferank.policy.scorers import score

@@ -17,7 +17,7 @@ from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
 from saferank.logs.log_queries import interactions_of
-from saferank.logs.source import fetch, quietly, run_once
+from saferank.logs.run_query import fetch, quietly, run_once
 from saferank.logs.split import HashSplit, Split, TimeSplit
 
 

@@ -14,7 +14,7 @@ import pytest
 from saferank.engine.errors import DataError, SaferankError, UsageError
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
-from saferank.logs.source import connect, fetch, quietly
+from saferank.logs.run_query import connect, fetch, quietly
 
 TABLE = pa.table(
     {

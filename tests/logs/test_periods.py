@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from saferank.logs.periods import Periods, moment_text, periods_of
-from saferank.logs.source import connect, fetch, quietly
+from saferank.logs.run_query import connect, fetch, quietly
 
 BEGIN = datetime(2024, 2, 27, 22, 30, 0, 700_000, UTC)
 

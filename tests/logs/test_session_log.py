@@ -7,8 +7,8 @@ import pytest
 from saferank.engine.errors import DataError
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
+from saferank.logs.run_query import fetch
 from saferank.logs.session_log import is_session_log, read_session_log
-from saferank.logs.source import fetch
 
 NAVER = Path(__file__).parents[3] / "shared" / "data" / "naver-clara2" / "CLARA2SearchLog_beta"
 LINES = """\

@@ -12,7 +12,8 @@ import pytest
 from saferank.engine.errors import DataError
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
-from saferank.logs.source import fetch, find_source, run_once
+from saferank.logs.run_query import fetch, run_once
+from saferank.logs.source import find_source
 from saferank.logs.split import HashSplit
 from saferank.logs.training_rows import write_training_rows
 from tests.logs.engine_cases import CASES, assert_same, hard_log, nested_rows

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.logs.source import connect, fetch, quietly
-from saferank.logs.split import HashSplit, Split, TimeSplit, parse_split, split_of
+from saferank.logs.run_query import connect, fetch, quietly
+from saferank.logs.split import HashSplit, Split, TimeSplit
+from saferank.logs.split_options import parse_split, split_of
 
 
 def table(**columns: Any) -> Any:

@@ -14,7 +14,8 @@ import pytest
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
-from saferank.logs.split import TimeSplit, parse_split
+from saferank.logs.split import TimeSplit
+from saferank.logs.split_options import parse_split
 from saferank.logs.training_rows import TrainingRows, write_training_rows
 from tests.logs.test_session_log import write as session
 from tests.logs.test_ubi import write as ubi

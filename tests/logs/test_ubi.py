@@ -13,7 +13,7 @@ import pytest
 from saferank.engine.errors import DataError
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
-from saferank.logs.source import fetch
+from saferank.logs.run_query import fetch
 
 QUERIES = [
     {

@@ -6,7 +6,8 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from saferank.plan.needed_interactions import POWER, Traffic, better_exposures, needed_interactions
+from saferank.engine.bounds.verdict_choices import POWER
+from saferank.plan.needed_interactions import Traffic, better_exposures, needed_interactions
 from saferank.plan.randomisation import BY_SCORE, Randomisation, moved_exposure
 from tests.plan.worlds import World, make_world
 

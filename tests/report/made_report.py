@@ -13,8 +13,8 @@ from saferank.plan.plan import GAINS, Need, Plan, Way
 from saferank.plan.randomisation import Kind
 from saferank.report.report_page import Report
 from saferank.verdict.certificate import BoundRow, Certificate, CurveRow, Doubt, SegmentRow, Verdict
-from saferank.verdict.decision import EXAMINATION, STABLE
 from saferank.verdict.exposure_shift import Changes, exposure_changes
+from saferank.verdict.words import EXAMINATION, STABLE
 from tests.doctor.logs import aggregated, random_interactions
 from tests.policy.made import EXAMINATION as CURVE
 from tests.policy.made import make_data, make_policy

@@ -17,7 +17,7 @@ from saferank.report.report_charts import dial_chart
 from saferank.report.report_page import BROKEN_BY, report_page
 from saferank.report.reproduction_page import reproduction_page
 from saferank.verdict.certificate import Verdict, confidence, meaning
-from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, WITHIN
+from saferank.verdict.words import EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN
 from tests.doctor.logs import aggregated
 from tests.lab.made_up import made_up
 from tests.report.made_report import LOOKS, full_report, made_certificate, made_changes, made_health, made_plan
@@ -99,7 +99,12 @@ def test_the_dial_measures_by_the_loss_that_is_accepted() -> None:
 
 def test_what_would_break_every_assumption_is_known() -> None:
     of_bounds = {text for bound in BOUNDS.values() for text in bound.assumptions}
-    assert set(BROKEN_BY) == of_bounds | {EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, WITHIN}
+    assert set(BROKEN_BY) == of_bounds | {EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN}
+
+
+def test_what_would_break_an_assumption_with_a_moment_in_it() -> None:
+    certificate = replace(made_certificate(), assumptions=(UNTIL.format("2026-03-01"),))
+    assert "made from clicks after that moment" in report_page(full_report(certificate=certificate))
 
 
 def test_many_ranks_are_drawn_in_groups_and_a_log_may_have_no_click() -> None:

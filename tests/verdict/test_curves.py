@@ -5,13 +5,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from saferank.engine.bounds.verdict_choices import RANGE
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.verdict.checks import Refused
 from saferank.verdict.curves import (
     CONFIRMS,
     CURVE_SHARE,
     ESTIMATED,
-    RANGE,
     UNCHECKED,
     Curves,
     curves_for,

@@ -15,11 +15,12 @@ import saferank
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
-from saferank.logs.split import HashSplit, UntilSplit, parse_split, parse_until, split_of, until_split
+from saferank.logs.split import HashSplit, UntilSplit
+from saferank.logs.split_options import parse_split, parse_until, split_of, until_split
 from saferank.logs.training_rows import write_training_rows
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.checks import Refused
-from saferank.verdict.decision import CertifySettings
+from saferank.verdict.settings import CertifySettings
 from tests.shop_log import DAY, START
 from tests.shops import PositionBased, Ranker, Shop, draw
 

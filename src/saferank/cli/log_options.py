@@ -171,7 +171,7 @@ def parse_names(text: str) -> list[str]:
 
 def requested_split(shares: str | None, by: str | None, seed: int = 0) -> Split | None:
     """Return the split that --split, --split-by and the seed ask for, None for the default one."""
-    from saferank.logs.split import parse_split
+    from saferank.logs.split_options import parse_split
 
     given = shares is not None or by is not None or seed != 0
     return parse_split(shares or "60/20/20", by=by or "hash", seed=seed) if given else None

@@ -104,7 +104,7 @@ def reproduce(
     [cyan]saferank reproduce synthetic:small --quick[/cyan]
     [cyan]saferank reproduce MSLR-WEB30K/Fold1 --known-logging-policy[/cyan]
     """
-    from saferank.lab.reproduce import Plan, parse_interactions
+    from saferank.lab.experiment import Plan, parse_interactions
     from saferank.lab.reproduce import reproduce as run
     from saferank.lab.results import KNOWN_METHODS, LAST_RANK_METHODS, NEIGHBOURS, PAPER_METHODS, TRUST_METHODS
     from saferank.report.publish import publish

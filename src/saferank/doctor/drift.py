@@ -101,13 +101,7 @@ def personalised(sample: SampledImpressions | None, pairs: RankingData, ranks: i
     """
     if sample is None or sample.unit is None:
         return Drift(least=SIGNIFICANT_BY_USER)
-    period = sample.period if by_period else np.zeros_like(sample.period)
-    document, query = (
-        row * (int(period.max()) + 1) + period for row in (sample.document, pairs.query_of_document[sample.document])
-    )
-    units = np.unique(sample.unit, return_inverse=True)[1]
-    shown, clicked = np.ones(len(units), np.int64), sample.click.astype(np.int64)
-    counts = PeriodCounts(document, query, sample.rank, units, shown, clicked, ranks, int(units.max()) + 1).summed()
+    counts = sample.counts(np.unique(sample.unit, return_inverse=True)[1], pairs, ranks, by_period=by_period)
     z = _ranker_test(counts)[2]
     again = np.unique(np.stack([counts.query, counts.period]), axis=1, return_inverse=True)[1].ravel()
     at_top = counts.rank == 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from saferank.doctor.drift import Drift, demand_by_group, ranker_moved
 from saferank.doctor.hour_of_day import LEAST_SIZE, MAY_FOLLOW
-from saferank.doctor.log_arrays import PeriodCounts, SampledImpressions
+from saferank.doctor.log_arrays import SampledImpressions
 from saferank.engine.types.ranking_data import RankingData
 
 CERTAIN = 20.0
@@ -36,18 +36,13 @@ def groups(sample: SampledImpressions | None, pairs: RankingData, ranks: int, *,
     """Test every column of groups that the sample has; within periods if the ranker changes over time."""
     if sample is None:
         return ()
-    period = sample.period if by_period else np.zeros_like(sample.period)
-    document, query = (
-        row * (int(period.max(initial=0)) + 1) + period
-        for row in (sample.document, pairs.query_of_document[sample.document])
-    )
-    shown, clicked, found = np.ones(len(document), np.int64), sample.click.astype(np.int64), []
+    found = []
     for column, value in sample.groups.items():
         if _is_outcome(value[sample.offsets[:-1]], sample.sums(sample.click) > 0):
             continue
-        counts = PeriodCounts(document, query, sample.rank, value, shown, clicked, ranks, int(value.max()) + 1)
-        ranker = ranker_moved(counts.summed())
-        demand = demand_by_group(counts.summed()) if ranker.significant else Drift()
+        counts = sample.counts(value, pairs, ranks, by_period=by_period)
+        ranker = ranker_moved(counts)
+        demand = demand_by_group(counts) if ranker.significant else Drift()
         found.append(Group(column, demand, replace(ranker, boundary=None)))
     return tuple(found)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from saferank.doctor.homogeneity import deviate
 from saferank.doctor.log_arrays import SampledImpressions
+from saferank.engine.ragged import query_of_document
 from saferank.engine.types.ranking_data import RankingData
 
 Floats = NDArray[np.float64]
@@ -65,7 +66,7 @@ def hidden_context(
     if sample is None:
         return HiddenContext()
     lengths = np.diff(sample.offsets)
-    impression, longest = np.repeat(np.arange(len(lengths)), lengths), int(lengths.max()) + 1
+    impression, longest = query_of_document(sample.offsets), int(lengths.max()) + 1
     period = sample.period if by_period else np.zeros_like(sample.period)
     key = (sample.document * longest + sample.rank) * longest + lengths[impression]
     cell = np.unique(key * (int(period.max()) + 1) + period, return_inverse=True)[1]

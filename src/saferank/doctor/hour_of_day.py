@@ -51,10 +51,7 @@ def hour_counts(sample: SampledImpressions | None, pairs: RankingData, ranks: in
     if sample is None or sample.hour is None:
         return None
     dated = np.flatnonzero(sample.hour >= 0)
-    bucket = buckets(sample.hour[dated])
-    document, rank, clicked = sample.document[dated], sample.rank[dated], sample.click[dated].astype(np.int64)
-    query, shown, periods = pairs.query_of_document[document], np.ones(len(dated), np.int64), int(bucket.max()) + 1
-    return PeriodCounts(document, query, rank, bucket, shown, clicked, ranks, periods).summed()
+    return sample.counts(buckets(sample.hour[dated]), pairs, ranks, rows=dated, by_period=False)
 
 
 def buckets(hour: NDArray[np.int64]) -> NDArray[np.int64]:

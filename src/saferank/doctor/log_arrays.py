@@ -114,6 +114,20 @@ class SampledImpressions:
         before = np.cumsum(values) - values
         return before - np.repeat(before[self.offsets[:-1]], np.diff(self.offsets))
 
+    def counts(
+        self, by: Integers, pairs: RankingData, ranks: int, *, rows: Integers | slice = slice(None), by_period: bool
+    ) -> PeriodCounts:
+        """Count rows of the sample by a number of each in place of its period.
+
+        With `by_period`, queries and documents of different periods are different ones.
+        """
+        document, rank, period = self.document[rows], self.rank[rows], self.period[rows]
+        query, clicked = pairs.query_of_document[document], self.click[rows].astype(np.int64)
+        if by_period:
+            document, query = (row * (int(period.max(initial=0)) + 1) + period for row in (document, query))
+        shown, numbers = np.ones(len(by), np.int64), int(by.max()) + 1
+        return PeriodCounts(document, query, rank, by, shown, clicked, ranks, numbers).summed()
+
 
 def sampled_impressions(aggregated: AggregatedLog, pairs: RankingData) -> SampledImpressions | None:
     """Return the sample of an aggregated log, or None if it has none."""

@@ -65,6 +65,14 @@ def query_sums(values: Array, offsets: NDArray[np.int64], *, dtype: Any = None) 
     return sums
 
 
+def within_queries(values: Array, offsets: NDArray[np.int64], weight: Array | None = None) -> Array:
+    """Return the values less their mean over the query, weighted if there are weights."""
+    weight = np.ones(len(values)) if weight is None else weight
+    mean = query_sums(weight * values, offsets) / np.maximum(query_sums(weight, offsets), np.finfo(np.float64).tiny)
+    centred: Array = values - np.repeat(mean, np.diff(offsets))
+    return centred
+
+
 def check_scores(scores: ArrayLike) -> Array:
     """Return scores as a contiguous float32 or float64 array, or raise if one is NaN or +inf."""
     array = np.asarray(scores)
@@ -95,11 +103,23 @@ def check_examination(examination: ArrayLike, dtype: Any) -> Array:
 
 def ranks_by_score(scores: Array, offsets: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the rank of each document within its query by descending score, from 1; ties keep their order."""
-    lengths = np.diff(offsets)
-    order = np.lexsort((-scores, np.repeat(np.arange(len(lengths)), lengths)))
+    order = np.lexsort((-scores, query_of_document(offsets)))
     rank = np.empty(len(scores), np.int32)
-    rank[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], lengths) + 1
+    rank[order] = place_in_query(offsets) + 1
     return rank
+
+
+def tie_groups(scores: Array, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each document the best rank, from 1, of those of its query with its score, and their number."""
+    query, rank = query_of_document(offsets), ranks_by_score(scores, offsets).astype(np.int64)
+    order = offsets[query] + rank - 1  # place of the document if all were sorted
+    by_place = np.empty(len(order), np.int64)
+    by_place[order] = np.arange(len(order))
+    begins = np.ones(len(order), np.bool_)
+    same_query = query[by_place[1:]] == query[by_place[:-1]]
+    begins[1:] = ~same_query | (scores[by_place[1:]] != scores[by_place[:-1]])
+    group = (np.cumsum(begins) - 1)[order]
+    return rank[by_place[np.flatnonzero(begins)]][group], np.bincount(group)[group]
 
 
 def core_count() -> int:

@@ -1,5 +1,7 @@
 """What formats that score one document by itself cannot hold."""
 
+from collections.abc import Collection
+
 from saferank.export.refusal import CannotExport
 from saferank.features.schema import FeatureSchema
 from saferank.policy.scorers.parts import ScorerParts
@@ -17,11 +19,11 @@ def refuse_scaling(to: str, schema: FeatureSchema) -> None:
         )  # fmt: skip
 
 
-def refuse_without_trees(to: str, parts: ScorerParts, network: str) -> None:
-    """Refuse a neural network, with a message of what to do about it, and a model of no tree at all."""
+def refuse_without_trees(to: str, parts: ScorerParts, network: str, starts: Collection[str] = ("none",)) -> None:
+    """Refuse a neural network, with a message of what to do about it, and one of these starts without any tree."""
     if parts.start == "mlp":
         raise CannotExport(to, "start" if parts.forest.trees else "scorer", network)
-    if parts.start == "none" and not parts.forest.trees:
+    if parts.start in starts and not parts.forest.trees:
         raise CannotExport(to, "no trees", NO_TREES)
 
 

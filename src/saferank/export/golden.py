@@ -45,16 +45,16 @@ def golden_file(exported: Path) -> Path:
     return exported.with_name(f"{exported.name}.golden.json")
 
 
-def golden_vectors(policy: Policy, to: str, text: bytes, *, seed: int = 0) -> GoldenVectors:
+def golden_vectors(policy: Policy, to: str, text: bytes) -> GoldenVectors:
     """Return golden vectors of a policy that was exported as this text."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     offsets = np.arange(0, QUERIES * CANDIDATES + 1, CANDIDATES)
     rows = random_rows(policy, len(offsets) * CANDIDATES - CANDIDATES, rng)
     found = scores_of(policy, rows, offsets)
     listed = [[None if np.isnan(value) else float(str(value)) for value in row] for row in rows]
     return GoldenVectors(
         to,
-        sha256(text),
+        hashlib.sha256(text).hexdigest(),
         Inputs.of(policy.schema).names,
         tuple(tuple(map(tuple, listed[first : first + CANDIDATES])) for first in offsets[:-1]),
         tuple(tuple(map(float, found[first : first + CANDIDATES])) for first in offsets[:-1]),
@@ -64,7 +64,7 @@ def golden_vectors(policy: Policy, to: str, text: bytes, *, seed: int = 0) -> Go
 def read_golden(exported: Path) -> GoldenVectors:
     """Return the golden vectors of an exported model, or raise if it is not the file that they belong to."""
     golden = FORMAT.read_as(golden_file(exported), GoldenVectors)
-    if sha256(exported.read_bytes()) != golden.sha256:
+    if hashlib.sha256(exported.read_bytes()).hexdigest() != golden.sha256:
         raise DataError("is not the model that its golden vectors were made for; export it again.", file=exported)
     return golden
 
@@ -97,11 +97,6 @@ def random_rows(policy: Policy, rows: int, rng: np.random.Generator) -> NDArray[
         fillable = len(inputs.names) - (schema.base is not None)
         values[:, :fillable][rng.random((rows, fillable)) < 0.1] = np.nan
     return values
-
-
-def sha256(text: bytes) -> str:
-    """Return the hash by which an exported model is recognised."""
-    return hashlib.sha256(text).hexdigest()
 
 
 def largest_difference(theirs: NDArray[np.float64], ours: NDArray[np.floating[Any]]) -> float:

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError
-from saferank.export.common_refusals import NO_TREES, refuse_missing, refuse_scaling
+from saferank.export.common_refusals import refuse_missing, refuse_scaling, refuse_without_trees
 from saferank.export.inputs import Inputs, column, logarithm_names
 from saferank.export.raw_trees import Node, Split, raw_trees
-from saferank.export.refusal import CannotExport
 from saferank.policy.policy import Policy
 
 TREES, LINEAR = "model/xgboost+json", "model/linear"
@@ -28,11 +27,8 @@ def encode(policy: Policy, name: str, to: str) -> bytes:
     schema, parts, names = policy.schema, policy.parts, Inputs.of(policy.schema).names
     refuse_scaling(to, schema)
     refuse_missing(to, schema)
-    if parts.start == "mlp":
-        message = "this plugin has no neural networks; `--to onnx` holds it."
-        raise CannotExport(to, "start" if parts.forest.trees else "scorer", message)
-    if parts.start in ("none", "column") and not parts.forest.trees:
-        raise CannotExport(to, "no trees", NO_TREES)
+    network = "this plugin has no neural networks; `--to onnx` holds it."
+    refuse_without_trees(to, parts, network, ("none", "column"))
     models: list[tuple[str, Any]] = []
     if parts.start != "none":
         weights = {names[-1]: parts.column_scale}

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.delta import checked_delta
-from saferank.engine.ragged import query_sums
+from saferank.engine.ragged import query_sums, within_queries
 
 Floats = NDArray[np.float64]
 
@@ -22,10 +22,7 @@ def reward_spread(reward: Floats, logging_exposure: Floats, offsets: NDArray[np.
     `weight` is each query's share of the interactions. All that moving exposure among the documents of a query can
     gain, per root of the divergence that it costs.
     """
-    lengths = np.diff(offsets)
-    total = query_sums(logging_exposure, offsets)
-    mean = np.divide(query_sums(logging_exposure * reward, offsets), total, out=np.zeros_like(total), where=total > 0)
-    squares = query_sums(logging_exposure * (reward - np.repeat(mean, lengths)) ** 2, offsets)
+    squares = query_sums(logging_exposure * within_queries(reward, offsets, logging_exposure) ** 2, offsets)
     return math.sqrt(float(weight @ squares))
 
 
@@ -52,9 +49,7 @@ def optimum(
     reward: Floats, logging_exposure: Floats, offsets: NDArray[np.int64], weight: Floats, delta: float, n: float
 ) -> Floats:
     """The exposure at the optimum, rho_0 (1 + w), if the shift is finite; see `optimal_shift`."""
-    lengths = np.diff(offsets)
     total = query_sums(logging_exposure, offsets)
-    mean = np.repeat(query_sums(logging_exposure * reward, offsets) / total, lengths)
     spread = reward_spread(reward, logging_exposure, offsets, weight)
     length = optimal_shift(delta, n, spread) * math.sqrt(float(weight @ total))
-    return np.asarray(logging_exposure * (1.0 + length * (reward - mean) / spread))
+    return np.asarray(logging_exposure * (1.0 + length * within_queries(reward, offsets, logging_exposure) / spread))

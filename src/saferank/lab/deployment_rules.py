@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.delta import checked_delta
-from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_ips import stands_for
 from saferank.engine.objectives.exposure_ips import training_clip
 from saferank.engine.types.log_statistics import LogStatistics
@@ -30,13 +29,12 @@ def bounded_clicks(log: LogStatistics, weight: NDArray[np.float64], delta: float
     V is the sample variance. The mean comes from the counts of all N interactions, V from the single ones that the log
     retains, each standing for N_q / M_q.
     """
-    if log.rankings is None:
-        raise UsageError("the sample variance needs single interactions; simulate with keep_rankings.")
+    rankings = log.require_rankings()
     n = log.total_interactions
     mean = float(weight @ log.clicks) / max(n, 1)
     if n < 2:
         return Bounded(mean, math.inf)
-    terms = np.where(log.rankings.clicks, weight[log.rankings.rows(log.offsets)], 0.0).sum(axis=1)
+    terms = np.where(rankings.clicks, weight[rankings.rows(log.offsets)], 0.0).sum(axis=1)
     times = stands_for(log)
     centre = float(times @ terms) / n
     variance = float(times @ np.square(terms - centre)) / (n - 1)

@@ -28,8 +28,7 @@ def last_rank_known_exposure(
     as the plain frequencies are, but positive for every document of a query that was issued, if it could be shown.
     Lists that end before rank K have no last rank to replace.
     """
-    if statistics.rankings is None:
-        raise UsageError("the last rank's exposure needs single rankings; simulate with keep_rankings.")
+    rankings = statistics.require_rankings()
     values = check_scores(scores).astype(np.float64)
     if values.shape != (statistics.documents,):
         raise UsageError(f"scores of shape {values.shape} for a log of {statistics.documents} documents.")
@@ -37,7 +36,7 @@ def last_rank_known_exposure(
     last, weights[-1] = weights[-1], 0.0
     counted = estimated_logging_exposure(statistics, weights)
     kept = np.repeat(np.maximum(statistics.kept, 1), np.diff(statistics.offsets))
-    sums = _last_rank_sums(values, statistics.offsets, statistics.rankings.query, statistics.rankings.ranking)
+    sums = _last_rank_sums(values, statistics.offsets, rankings.query, rankings.ranking)
     return np.asarray(counted + last * sums / kept)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.learning.evidence import Evidence, within_queries
+from saferank.engine.ragged import within_queries
+from saferank.learning.evidence import Evidence
 from saferank.learning.foresight import Foreseen
 from saferank.learning.training_loop import FitResult
 from saferank.policy.scorers.forest import Forest
@@ -50,4 +51,4 @@ def correct(scorer: Trees, evidence: Evidence, *, by_gain: bool = False) -> FitR
 
 def _spread(values: NDArray[np.float64], offsets: NDArray[np.int64]) -> float:
     """Return the standard deviation within queries."""
-    return float(np.sqrt(np.mean(within_queries(values, np.ones(len(values)), offsets) ** 2)))
+    return float(np.sqrt(np.mean(within_queries(values, offsets) ** 2)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.propensity.logging_exposure import examined
 from saferank.engine.propensity.posterior_relevance import posterior_relevance
-from saferank.engine.ragged import query_sums
+from saferank.engine.ragged import query_sums, within_queries
 from saferank.files.large_table import new_table
 from saferank.learning.foresight import Foresight
 from saferank.learning.list_lengths import ListLengths
@@ -88,7 +88,7 @@ class Evidence:
         mean = log.clicks.sum() / max(times.sum(), 1.0)
         predicted: Floats = mean + kept[0] * (columns[0] - _mean(columns[0], _weight(sample)))
         for slope, column in zip(kept[1:], columns[1:], strict=True):
-            predicted += slope * within_queries(column, rho_0, offsets)
+            predicted += slope * within_queries(column, offsets, rho_0)
         return predicted
 
     @cached_property
@@ -190,8 +190,8 @@ def within_query_slopes(samples: Sequence[Sample], columns: Sequence[Floats]) ->
     for sample, values in zip(samples, columns, strict=True):
         evidence, offsets = click_evidence(sample.log, sample.examination), sample.data.offsets
         weight = evidence.weight
-        x = np.stack([within_queries(column, weight, offsets) for column in values])
-        y = within_queries(evidence.relevance, weight, offsets)
+        x = np.stack([within_queries(column, offsets, weight) for column in values])
+        y = within_queries(evidence.relevance, offsets, weight)
         normal += (weight * x) @ x.T
         right += (weight * x) @ y
         kept.append((x, y, weight, offsets))
@@ -207,17 +207,11 @@ def within_query_slopes(samples: Sequence[Sample], columns: Sequence[Floats]) ->
 def orthogonal(columns: Floats, sample: Sample) -> Floats:
     """Return each column less what those before it explain within queries, by the weights of the sample's clicks."""
     weight, offsets = _weight(sample), sample.data.offsets
-    within = np.stack([within_queries(column, weight, offsets) for column in columns])
+    within = np.stack([within_queries(column, offsets, weight) for column in columns])
     normal = (weight * within) @ within.T
     jitter = np.finfo(np.float64).eps * max(float(normal.trace()), np.finfo(np.float64).tiny)
     root = np.linalg.cholesky(normal + jitter * np.eye(len(columns)))
     return np.asarray(np.linalg.solve(root / np.diag(root), columns))
-
-
-def within_queries(values: Floats, weight: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Return the values less their weighted mean over the query."""
-    mean = query_sums(weight * values, offsets) / np.maximum(query_sums(weight, offsets), np.finfo(np.float64).tiny)
-    return values - np.repeat(mean, np.diff(offsets))
 
 
 def _log_exposure(logging_exposure: Floats, sample: Sample) -> Floats:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -18,9 +19,6 @@ from numpy.typing import NDArray
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_ips import training_clip
-from saferank.engine.objectives.risk import Risk
-from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
-from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData, content_hash
 from saferank.features.load_features import take_column
 from saferank.features.schema import FeatureSchema, feature_names
@@ -28,8 +26,9 @@ from saferank.files.json_format import finite
 from saferank.learning.compare_policies import ComparedPolicy, compare
 from saferank.learning.learn import learn
 from saferank.learning.list_lengths import ListLengths
-from saferank.learning.logging_policy import check_logging_policy, training_exposure
-from saferank.learning.methods import FLATTER, FROM_COUNTS, LoggedPart, method_named
+from saferank.learning.logged_parts import USED_PARTS, logged_parts
+from saferank.learning.logging_policy import TrainingExposure, check_logging_policy, training_exposure
+from saferank.learning.methods import FROM_COUNTS, LoggedPart, method_named
 from saferank.learning.relevance import Sample
 from saferank.learning.settings import FitSettings
 from saferank.learning.start import logging_model
@@ -41,7 +40,6 @@ from saferank.policy.scorers import score, weights_of
 from saferank.policy.scorers.trees import Trees
 
 LOGGING_POLICY = "current ranker"
-USED_PARTS = ("train", "validation")
 NOTE = "These clicks chose the epoch: the bound is that of a policy fixed beforehand, and not a certificate."
 LIBRARIES = ("numpy", "numba", "torch", "lightgbm", "safetensors", "pyarrow")
 
@@ -105,9 +103,6 @@ def fit_policy(
     if held_out := int((log.manifest.get("parts") or {}).get("certify", {}).get("interactions") or 0):
         train, validation = (replace(part, verdict_interactions=held_out) for part in (train, validation))
     past = [Sample(train.data, one.statistics(PARTS, data), train.examination) for one in earlier]
-    ever_shown = logs[0].times_shown + logs[1].times_shown > 0
-    lengths = ListLengths.of(validation.log)
-    click_rate = float(train.log.clicks.sum() / train.log.total_interactions)
     begin, start_kind = _start(settings, schema, train, validation, start)
     shown = training_exposure(
         settings.logging_policy, train, validation, begin if scores is None else None, kind=settings.scorer,
@@ -115,63 +110,108 @@ def fit_policy(
     )  # fmt: skip
     train, validation = (replace(part, training_exposure=shown.exposure) for part in (train, validation))
 
-    def learned_by(method: str) -> tuple[torch.nn.Module, FitResult, ComparedPolicy]:
-        scorer = deepcopy(begin)
+    learner = _Learner(settings, begin, train, validation, past, progress)
+    scorer, result, chosen = learner.learned_by(settings.method)
+    others = [method for method in FROM_COUNTS if method != settings.method] if settings.baselines else []
+    if settings.scorer != "gbdt":
+        others = [method for method in others if method_named(method).objective is not None]
+    rows = {settings.method: chosen} | {method: learner.learned_by(method)[2] for method in others}
+    comparison = (learner.logging, *(rows[method] for method in FROM_COUNTS if method in rows))
+    inputs = {
+        "log": log.manifest,
+        "features": {
+            "source": data.source,
+            "sha256": features_hash,
+            "queries": data.queries,
+            "documents": data.documents,
+        },
+        "shown_pairs_without_features": left_out,
+        "earlier": [
+            described(one.manifest) | {"shown_pairs_without_features": dropped}
+            for one, dropped in zip(earlier, left_out_earlier, strict=True)
+        ],
+        **(origin or {}),
+    }
+    clip = training_clip(train.log.total_interactions)
+    manifest = {"inputs": inputs} | _manifest(settings, clip, shown, start_kind, result, comparison)
+    kind = ScorerKind(settings.scorer, scorer.settings if isinstance(scorer, Trees) else {})
+    policy = Policy(kind, weights_of(scorer), schema, train.examination, finite(manifest))
+    return FittedPolicy(policy, comparison, left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class _Learner:
+    """What every method begins with and learns from, and what its policy is compared with."""
+
+    settings: FitSettings
+    begin: torch.nn.Module
+    train: LoggedPart
+    validation: LoggedPart
+    past: Sequence[Sample]
+    progress: Callable[[Step], None] | None
+
+    @cached_property
+    def logging(self) -> ComparedPolicy:
+        """The logging policy, by its own clicks."""
+        return compare(LOGGING_POLICY, self.validation.logging_exposure, self.validation, self.ever_shown)
+
+    @cached_property
+    def ever_shown(self) -> NDArray[np.bool_]:
+        """Whether each document was shown at all."""
+        return self.train.log.times_shown + self.validation.log.times_shown > 0
+
+    @cached_property
+    def lengths(self) -> ListLengths:
+        """Of the lists on which policies are compared."""
+        return ListLengths.of(self.validation.log)
+
+    def learned_by(self, method: str) -> tuple[torch.nn.Module, FitResult, ComparedPolicy]:
+        """Return what a method learns, how it came about, and how it compares."""
+        scorer, train, validation, progress = deepcopy(self.begin), self.train, self.validation, self.progress
+        click_rate = float(train.log.clicks.sum() / train.log.total_interactions)
         result = learn(
             scorer,
             method_named(method),
             train,
             validation,
-            earlier=past,
-            training=settings.training,
+            earlier=self.past,
+            training=self.settings.training,
             keep_start=True,
             progress=None if progress is None else lambda epoch: progress(Step(method, epoch, click_rate)),
         )
         if not all(bool(torch.isfinite(tensor).all()) for tensor in scorer.state_dict().values()):
             raise UsageError(f"{method} went out of bounds in training; choose a lower learning rate.")
         scores = score(scorer, train.data.features) if result.held_out_scores is None else result.held_out_scores
-        exposed = lengths.exposure(scores, validation.examination)
-        compared = compare(method, exposed, validation, ever_shown)
+        exposed = self.lengths.exposure(scores, validation.examination)
+        compared = compare(method, exposed, validation, self.ever_shown)
         if result.saw_validation and result.chosen is not None:  # its improvement is foreseen, and not seen
-            surplus = compared.estimate - (logging.estimate + result.chosen.improvement)
+            surplus = compared.estimate - (self.logging.estimate + result.chosen.improvement)
             estimate, bound = compared.estimate - surplus, compared.lower_bound - surplus
             compared = replace(compared, estimate=estimate, lower_bound=bound)
         return scorer, result, compared
 
-    logging = compare(LOGGING_POLICY, validation.logging_exposure, validation, ever_shown)
-    scorer, result, chosen = learned_by(settings.method)
-    others = [method for method in FROM_COUNTS if method != settings.method] if settings.baselines else []
-    if settings.scorer != "gbdt":
-        others = [method for method in others if method_named(method).objective is not None]
-    rows = {settings.method: chosen} | {method: learned_by(method)[2] for method in others}
-    comparison = (logging, *(rows[method] for method in FROM_COUNTS if method in rows))
-    manifest = {
-        "inputs": {
-            "log": log.manifest,
-            "features": {
-                "source": data.source,
-                "sha256": features_hash,
-                "queries": data.queries,
-                "documents": data.documents,
-            },
-            "shown_pairs_without_features": left_out,
-            "earlier": [
-                described(one.manifest) | {"shown_pairs_without_features": dropped}
-                for one, dropped in zip(earlier, left_out_earlier, strict=True)
-            ],
-            **(origin or {}),
-        },
+
+def _manifest(
+    settings: FitSettings,
+    clip: float,
+    shown: TrainingExposure,
+    start: str,
+    result: FitResult,
+    comparison: Sequence[ComparedPolicy],
+) -> dict[str, Any]:
+    """Return how a policy came to be, but for its inputs."""
+    return {
         "used_parts": list(USED_PARTS),
         "settings": {
             "method": settings.method,
             "delta": settings.delta,
             "constant": settings.constant,
             "training": asdict(settings.training),
-            "clip": training_clip(train.log.total_interactions),
+            "clip": clip,
             "floor": FLOOR,
             "logging_exposure": shown.kind,
             "logging_policy": {"asked": settings.logging_policy} | shown.as_json(),
-            "start": start_kind,
+            "start": start,
         },
         "training": {
             "best_epoch": result.best_epoch,
@@ -182,9 +222,6 @@ def fit_policy(
         "comparison": {"note": NOTE, "part": "validation", "policies": [asdict(row) for row in comparison]},
         "libraries": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
     }
-    kind = ScorerKind(settings.scorer, scorer.settings if isinstance(scorer, Trees) else {})
-    policy = Policy(kind, weights_of(scorer), schema, train.examination, finite(manifest))
-    return FittedPolicy(policy, comparison, left_out)
 
 
 def _start(
@@ -202,48 +239,6 @@ def _start(
     scorer = ScorerKind(settings.scorer).make(columns, seed=settings.training.seed)
     scorer.load_state_dict(start.scorer.state_dict())
     return scorer, "a policy"
-
-
-def logged_parts(
-    data: RankingData,
-    train: LogStatistics,
-    validation: LogStatistics,
-    examination: NDArray[np.float64],
-    risk: Risk = Risk(),  # noqa: B008 (frozen)
-    logging_scores: NDArray[np.float32] | None = None,
-) -> tuple[LoggedPart, LoggedPart]:
-    """Return both parts of a log with the logging exposure of both together.
-
-    They are of the same queries, and one policy showed the documents, so where its scores are not known its exposure
-    is counted from both: more data, and no document that one part shows counts as never shown in the other.
-    """
-    for name, log in zip(USED_PARTS, (train, validation), strict=True):
-        if log.total_interactions == 0:
-            raise DataError(f"part '{name}' of the log has no interaction with these queries; log more of them.")
-        if log.clicks.sum() == 0:
-            raise DataError(f"part '{name}' of the log has no click on these documents; there is nothing to learn.")
-    examination = np.asarray(examination, np.float64)
-    curves = examination, examination**FLATTER
-    both = train.merge(validation)
-    if logging_scores is None:
-        logging_exposure, flatter = (estimated_logging_exposure(both, curve) for curve in curves)
-    else:
-        lengths = ListLengths.of(both)
-        logging_exposure, flatter = (lengths.exposure(logging_scores, curve) for curve in curves)
-    first, second = (
-        LoggedPart(
-            data,
-            log,
-            examination,
-            logging_exposure,
-            risk=risk,
-            flatter_exposure=flatter,
-            known=logging_scores is not None,
-            verdict_interactions=validation.total_interactions,
-        )
-        for log in (train, validation)
-    )
-    return first, second
 
 
 def _check_pairs(

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from saferank.engine.bounds.differences import extreme_sums
+from saferank.engine.bounds.verdict_choices import RANGE, WEIGHTS
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.learning.list_lengths import ListLengths
-from saferank.learning.methods import FLATTER
 
 Floats = NDArray[np.float64]
-WEIGHTS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""Limits of the weight of a click, of which the verdict will choose the one that it can prove most with."""
+NORMAL = NormalDist()
 DELTA = 0.025
 """Of the verdict that is foreseen: the first look at a log has half of 0.05."""
 UNPROVEN = 0.01
@@ -79,7 +78,7 @@ class Foresight:
         worth = self.log.interactions[self.log.query_of_document] / self._total * self.relevance
         chance = self._chance(rho, self.logging_exposure, worth)
         if self.flatter_exposure is not None and chance > 0:
-            flatter = self.lengths.exposure(scores, self.examination**FLATTER)
+            flatter = self.lengths.exposure(scores, self.examination ** (1.0 - RANGE))
             chance = min(chance, self._chance(flatter, self.flatter_exposure, worth))
         gain, improvement = (float(worth @ (rho - before)) for before in (self.start, self.logging_exposure))
         return Foreseen(name, gain, improvement, chance)
@@ -97,7 +96,7 @@ class Foresight:
             weight = np.minimum(ratio, limit) - 1
             proven = float(clicks @ weight)
             error = math.sqrt(float(weight**2 @ self.log.clicks) / self._total / size)
-            width = math.hypot(norm.isf(DELTA) * error, low * math.log(DELTA) / size)
+            width = math.hypot(NORMAL.inv_cdf(DELTA) * error, low * math.log(DELTA) / size)
             if error > 0:
-                chance = max(chance, float(norm.cdf((proven - width) / error)))
+                chance = max(chance, NORMAL.cdf((proven - width) / error))
         return chance

@@ -33,9 +33,6 @@ from saferank.engine.ragged import flat_rows
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 
-FLATTER = 0.8
-"""Power of a flatter examination curve that a verdict may have to hold for."""
-
 
 @dataclass(frozen=True, eq=False)
 class LoggedPart:
@@ -51,7 +48,7 @@ class LoggedPart:
     """Propensities below it are raised to it."""
     risk: Risk = field(default_factory=Risk)
     flatter_exposure: NDArray[np.float64] | None = None
-    """rho_0 if users examine low ranks more than `examination` says, to the power FLATTER; None to believe it."""
+    """rho_0 if users examine low ranks more than `examination` says, to the power 1 - RANGE; None to believe it."""
     training_exposure: NDArray[np.float64] | None = None
     """rho_0 in the objectives of training, if that is another one: see `learning/logging_policy.py`."""
     known: bool = False

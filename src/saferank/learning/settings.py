@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from saferank.engine.click_models.examination import Constant
 from saferank.engine.errors import UsageError
-from saferank.engine.objectives.risk import Constant, Risk
+from saferank.engine.objectives.risk import Risk
 from saferank.learning.methods import FROM_COUNTS, method_named
 
 LoggingPolicy = Literal["auto", "counted", "modelled", "known"]
@@ -59,7 +60,7 @@ class FitSettings:
     scorer: str = "gbdt"
     log1p: bool = True
     scaling: Literal["per-query", "none"] = "per-query"
-    missing: float | Literal["error"] = "error"
+    missing: float | Literal["error", "indicator"] = "error"
     baselines: bool = False
     """Whether the other methods are learned too, for comparison."""
     without_features: Literal["error", "drop"] = "error"

@@ -31,8 +31,8 @@ from saferank.logs.row_checks import (
     without,
     wrong_rows,
 )
+from saferank.logs.run_query import fetch_row, fetch_sorted, run_once
 from saferank.logs.segments import check_segments
-from saferank.logs.source import fetch_row, fetch_sorted, run_once
 from saferank.logs.split import HashSplit, Split
 
 DEFAULT_CUTOFF = 10

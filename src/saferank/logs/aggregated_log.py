@@ -140,7 +140,7 @@ class AggregatedLog:
 
     def missing_pairs(self, data: RankingData) -> pa.Table:
         """Return the shown (query, document) pairs that `data` lacks, each with how often it was shown and clicked."""
-        place = Places(data).of_pairs(self.shown_counts["query_id"], self.shown_counts["document_id"])
+        place = places_of(data).of_pairs(self.shown_counts["query_id"], self.shown_counts["document_id"])
         missing = self.shown_counts.filter(pa.array(place < 0))
         return missing.group_by(["query_id", "document_id"]).aggregate([("shown", "sum"), ("clicked", "sum")])
 

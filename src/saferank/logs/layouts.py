@@ -7,7 +7,8 @@ import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.logs.source import ADDED, FILE, ROW, LogSource, fetch, short_path
+from saferank.logs.run_query import fetch, short_path
+from saferank.logs.source import ADDED, FILE, ROW, LogSource
 
 LONG = ("impression_id", "query_id", "document_id", "position", "click")
 NESTED = ("query_id", "document_ids", "clicks")

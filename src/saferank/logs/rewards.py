@@ -7,7 +7,7 @@ import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.layouts import IDS
-from saferank.logs.source import fetch
+from saferank.logs.run_query import fetch
 
 
 def check_reward(reward: str | None, most: float | None, layout: str) -> None:

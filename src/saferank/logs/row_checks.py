@@ -13,7 +13,7 @@ from saferank.engine.errors import DataError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog, places_of
 from saferank.logs.layouts import LONG
-from saferank.logs.source import fetch, fetch_row
+from saferank.logs.run_query import fetch, fetch_row
 
 EXAMPLES = 3
 """How many offending rows a message shows."""

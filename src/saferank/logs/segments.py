@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError, UsageError
-from saferank.logs.source import fetch
+from saferank.logs.run_query import fetch
 
 
 def check_segment(segment: str | None, used: Mapping[str, str]) -> None:

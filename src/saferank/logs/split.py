@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
 
 import ibis
@@ -11,7 +11,7 @@ import ibis.expr.types as ir
 from saferank.engine.errors import DataError, UsageError
 from saferank.logs.aggregated_log import PARTS
 from saferank.logs.periods import periods_of
-from saferank.logs.source import fetch_row
+from saferank.logs.run_query import fetch_row
 
 DEFAULT_SHARES = (0.6, 0.2, 0.2)
 HASHED = ("impression", "query", "unit")
@@ -52,7 +52,7 @@ class HashSplit:
     """Whether every impression needs a time."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shares", _checked(self.shares))
+        object.__setattr__(self, "shares", checked_shares(self.shares))
         if self.by is not None and self.by not in HASHED:
             raise UsageError(f"split by the hash of {self.by}: must be {', '.join(HASHED)}.")
 
@@ -89,7 +89,7 @@ class TimeSplit:
     timed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shares", _checked(self.shares))
+        object.__setattr__(self, "shares", checked_shares(self.shares))
         if self.boundaries is not None and len(self.boundaries) != len(PARTS) - 1:
             raise UsageError(f"got {len(self.boundaries)} time boundaries, but {len(PARTS)} parts need 2.")
 
@@ -175,84 +175,8 @@ class UntilSplit:
 Split = HashSplit | TimeSplit | UntilSplit
 
 
-def split_of(described: dict[str, Any]) -> Split:
-    """Return the split that a manifest describes: what `describe` returned."""
-    try:
-        shares = tuple(described["shares"])
-        if described["by"] == "time":
-            return TimeSplit(shares, tuple(described["boundaries"]))
-        if described["by"] == "until":
-            return UntilSplit(parse_until(described["until"]), shares, int(described["seed"]), described["hashed"])
-        by = "impression" if described["by"] == "hash" else described["by"]  # even of a log that has units now
-        return HashSplit(shares, int(described["seed"]), by)
-    except (KeyError, TypeError) as error:
-        raise DataError(f"the manifest describes no split ({error!r}).") from error
-
-
-def parse_split(text: str, *, by: str = "hash", seed: int = 0) -> Split:
-    """Return the split that a text such as `60/20/20` asks for: shares of train, validation and certify.
-
-    `by`: hash (of the unit in a log with units, else of the impression), query, unit or time.
-
-    >>> parse_split("80/10/10").shares
-    (0.8, 0.1, 0.1)
-    """
-    if by not in ("hash", "time", "query", "unit"):
-        raise UsageError(f"split by {by}: must be hash, time, query or unit.")
-    try:
-        numbers = [float(share) for share in text.split("/")]
-        total = sum(numbers)
-        if not (math.isclose(total, 1.0) or math.isclose(total, 100.0)):
-            raise ValueError
-        shares = _checked(tuple(number / total for number in numbers))
-    except ValueError as error:
-        message = f"split {text}: write the shares of {', '.join(PARTS)} in percent, such as 60/20/20."
-        raise UsageError(message) from error
-    return TimeSplit(shares) if by == "time" else HashSplit(shares, seed, None if by == "hash" else by)
-
-
-def parse_until(moment: str | float | date) -> datetime | float:
-    """Return the moment until which a ranker was trained; without a time zone it is UTC, a date is the end of its day.
-
-    A number is in the unit of the log's own timestamps.
-
-    >>> parse_until("2026-01-31").isoformat()
-    '2026-01-31T23:59:59.999999+00:00'
-    """
-    try:
-        if isinstance(moment, str):
-            text = moment.strip()
-            try:
-                moment = float(text)
-            except ValueError:
-                only_date = len(text) <= len("2026-01-31")
-                moment = date.fromisoformat(text) if only_date else datetime.fromisoformat(text)
-        if isinstance(moment, (int, float)):
-            if not math.isfinite(moment):
-                raise ValueError
-            return moment
-        if not isinstance(moment, datetime):
-            moment = datetime.combine(moment, time.min) + timedelta(days=1, microseconds=-1)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        message = f"trained until {moment}: write a date or a time, such as 2026-01-31 or 2026-01-31T12:00:00+01:00."
-        raise UsageError(message) from error
-
-
-def until_split(moment: str | float | date, split: Split | None) -> UntilSplit:
-    """Return the split for a ranker trained until a moment; of `split`, validation and certify share what is later."""
-    until = parse_until(moment)
-    if split is None:
-        return UntilSplit(until)
-    if not isinstance(split, HashSplit) or split.by == "query":
-        raise UsageError("with --trained-until, the log is split by impression or unit; leave --split-by out.")
-    _, *later = split.shares
-    if not sum(later):
-        raise UsageError("the split leaves nothing to certify on; give shares such as 60/20/20.")
-    return UntilSplit(until, tuple(share / sum(later) for share in later), split.seed, split.by)
-
-
-def _checked(shares: tuple[float, ...]) -> tuple[float, ...]:
+def checked_shares(shares: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the shares of the parts, or raise unless there is one for each and they add up to 1."""
     shares = tuple(float(share) for share in shares)
     if len(shares) != len(PARTS) or not all(share >= 0 for share in shares) or not math.isclose(sum(shares), 1.0):
         raise UsageError(f"shares {shares}: give one for each of {', '.join(PARTS)}, 0 or more, adding up to 1.")

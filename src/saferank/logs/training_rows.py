@@ -13,7 +13,8 @@ from saferank.logs.click_log import ClickLog
 from saferank.logs.layouts import identifier
 from saferank.logs.log_queries import part_of_impressions
 from saferank.logs.row_checks import usable
-from saferank.logs.source import ADDED, fetch, fetch_row, quietly, run_once
+from saferank.logs.run_query import fetch, fetch_row, quietly, run_once
+from saferank.logs.source import ADDED
 from saferank.logs.split import Split
 
 HELD_OUT = PARTS.index("certify")

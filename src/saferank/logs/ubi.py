@@ -19,7 +19,8 @@ import ibis.expr.types as ir
 
 from saferank.engine.errors import DataError
 from saferank.logs.layouts import EXTRAS, LONG, Laid, extras, missing, pick
-from saferank.logs.source import LogSource, fetch, fetch_row
+from saferank.logs.run_query import fetch, fetch_row
+from saferank.logs.source import LogSource
 
 QUERIES = ("query_id", "user_query", "query_response_hit_ids")
 EVENTS = ("query_id", "action_name")

@@ -9,14 +9,12 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.bounds.verdict_choices import POWER
 from saferank.engine.click_models.examination import total_examination
-from saferank.engine.ragged import query_sums
+from saferank.engine.ragged import query_sums, within_queries
 from saferank.plan.randomisation import BY_SCORE, bisect, moved_exposure
 
 Floats = NDArray[np.float64]
-
-POWER = 0.8
-"""Chance with which a policy that is better by the wanted gain is certified."""
 CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 50.0, 100.0, 1000.0, math.inf)
 """Largest weights considered; a clip that is chosen on validation clicks finds about the best of them."""
 NEVER = 1e12
@@ -169,7 +167,7 @@ def _least(enough: Callable[[float], bool]) -> tuple[float, float]:
 
 def _standardised(values: Floats, offsets: NDArray[np.int64]) -> Floats:
     lengths = np.diff(offsets)
-    centred = values - np.repeat(query_sums(values, offsets) / lengths, lengths)
+    centred = within_queries(values, offsets)
     deviation = np.repeat(np.sqrt(query_sums(centred**2, offsets) / lengths), lengths)
     scaled: Floats = np.divide(centred, deviation, out=np.zeros(len(values)), where=deviation > 1e-12)
     return scaled

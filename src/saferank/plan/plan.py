@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from saferank.engine.bounds.verdict_choices import POWER
 from saferank.plan.exploration_cost import CONFIDENCE
-from saferank.plan.needed_interactions import POWER
 from saferank.plan.randomisation import Kind
 from saferank.verdict.certificate import two_digits
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.click_models.examination import examination_of_ranks
 from saferank.engine.errors import UsageError
-from saferank.engine.ragged import check_scores, query_of_document, query_sums, ranks_by_score
+from saferank.engine.ragged import check_scores, query_of_document, query_sums, ranks_by_score, tie_groups
 
 ServeAs = Literal["deterministic", "sampled"]
 
@@ -80,19 +80,6 @@ def served_placement(
     first, size = tie_groups(scores, offsets)
     places = np.arange(1, cutoff + 1) - first[:, None]
     return np.where((places >= 0) & (places < size[:, None]), 1.0 / size[:, None], 0.0)
-
-
-def tie_groups(scores: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each document the best rank, from 1, of those of its query with its score, and their number."""
-    query, rank = query_of_document(offsets), ranks_by_score(scores, offsets).astype(np.int64)
-    order = offsets[query] + rank - 1  # place of the document if all were sorted
-    by_place = np.empty(len(order), np.int64)
-    by_place[order] = np.arange(len(order))
-    begins = np.ones(len(order), np.bool_)
-    same_query = query[by_place[1:]] == query[by_place[:-1]]
-    begins[1:] = ~same_query | (scores[by_place[1:]] != scores[by_place[:-1]])
-    group = (np.cumsum(begins) - 1)[order]
-    return rank[by_place[np.flatnonzero(begins)]][group], np.bincount(group)[group]
 
 
 def check_serve_as(serve_as: str) -> None:

@@ -10,8 +10,8 @@ from saferank.report import report_charts
 from saferank.report.doctor_page import curve_chart, traffic_chart
 from saferank.report.page import render
 from saferank.verdict.certificate import Certificate, confidence, meaning
-from saferank.verdict.decision import EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, WITHIN
 from saferank.verdict.exposure_shift import Changes
+from saferank.verdict.words import EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN
 
 BROKEN_BY = {
     INDEPENDENT: "users who come back (use `--unit`), bots, a sale or a season in the log; other traffic after "
@@ -26,6 +26,8 @@ BROKEN_BY = {
     STABLE: "a ranker that moves documents up on days of high demand for them. With timestamps, this is checked.",
     UNSEEN: "a ranker trained on all clicks of this log, which makes it look better than it is. Train it on what "
     "`saferank split` writes.",
+    EARLIER: "an earlier log of several rankers, or from other devices or another layout.",
+    UNTIL: "a ranker, or features of it, made from clicks after that moment, which makes it look better than it is.",
     WITHIN: "a ranker that follows demand within a day. Whether it follows the hour of the day is checked.",
     NORMAL: "a few clicks with very large weights, which need far more interactions than it seems.",
     THEOREM_1: "rankings in which documents appear and disappear together, for which the constant is too small.",
@@ -57,7 +59,12 @@ def report_page(report: Report) -> str:
             "sure": confidence(certificate.spent),
             "guarantee": bound is None or bound.guarantee,
             "any_time": [name for name, one in BOUNDS.items() if one.any_time],
-            "broken_by": BROKEN_BY,
+            "broken_by": {
+                text: why
+                for text in certificate.assumptions
+                for assumption, why in BROKEN_BY.items()
+                if text.startswith(assumption.partition("{")[0])  # where a moment is filled in
+            },
             "certificate_json": asdict(certificate) | {"verdict": certificate.verdict.value},
         }
     return render(

@@ -20,9 +20,10 @@ from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs
 from saferank.verdict.certificate import Certificate, Doubt
-from saferank.verdict.decision import CertifySettings, certificate_of
+from saferank.verdict.decision import certificate_of
 from saferank.verdict.inputs import Ranker, VerdictInputs, load_inputs
 from saferank.verdict.ledger import Ledger, Look, fingerprint, ledger_path
+from saferank.verdict.settings import CertifySettings
 
 __all__ = ["CertifySettings", "certify", "check_options", "take_look"]
 SETTINGS = tuple(field.name for field in fields(CertifySettings))

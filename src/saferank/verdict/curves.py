@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.examination_check import examination_check
+from saferank.engine.bounds.verdict_choices import RANGE
 from saferank.engine.propensity.examination_estimate import FEW_QUERIES, estimate_examination
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.verdict.checks import Refused
@@ -17,8 +18,6 @@ from saferank.verdict.checks import Refused
 Floats = NDArray[np.float64]
 CURVE_SHARE = 0.2
 """Share of delta that is spent on the curve where it is estimated."""
-RANGE = 0.2
-"""A given curve is raised to the powers 1 - RANGE and 1 + RANGE, to allow for a flatter and a steeper one."""
 OTHER_POWERS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 """Powers of the curve for which the certificate reports what the verdict would be."""
 IMPOSSIBLE = 5.0

@@ -19,7 +19,7 @@ from saferank.logs.aggregated_log import AggregatedLog, is_aggregated
 from saferank.logs.earlier_logs import check_earlier
 from saferank.logs.load_log import load_log
 from saferank.logs.row_checks import unmatched_ids_error
-from saferank.logs.split import parse_until, split_of, until_split
+from saferank.logs.split_options import parse_until, split_of, until_split
 from saferank.policy.model_folder import is_model
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs

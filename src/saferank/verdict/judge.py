@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.bounds.registry import BOUNDS
+from saferank.engine.bounds.verdict_choices import WEIGHTS
 from saferank.verdict.comparison import Comparison
 from saferank.verdict.curves import Curves
 
 Floats = NDArray[np.float64]
-WEIGHTS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""Limits of a weight to choose from."""
 DEFAULT_WEIGHT = 100.0
 """Where the validation part is too small to choose."""
 

@@ -3,13 +3,11 @@
 import math
 from statistics import NormalDist
 
+from saferank.engine.bounds.verdict_choices import POWER
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.periods import DAY, seconds_of, span_of
 from saferank.verdict.certificate import Needed, Verdict
 from saferank.verdict.judge import Judge
-
-POWER = 0.8
-"""Chance with which `Needed` interactions decide."""
 
 
 def needed_to_decide(judge: Judge, lower: float, upper: float, tolerance: float, log: AggregatedLog) -> Needed | None:

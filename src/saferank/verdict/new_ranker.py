@@ -13,14 +13,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from saferank.engine.errors import DataError, UsageError
+from saferank.engine.ragged import tie_groups
 from saferank.engine.types.ranking_data import RankingData, content_hash
+from saferank.features.pair_tables import IDS
 from saferank.features.reader import candidate_files
 from saferank.files.arrow_tables import Tabular, as_arrow, numbered
 from saferank.policy.policy import Policy
-from saferank.policy.serve import ServeAs, check_serve_as, served_placement, tie_groups
+from saferank.policy.serve import ServeAs, check_serve_as, served_placement
 
 Floats = NDArray[np.float64]
-IDS = ("query_id", "document_id")
 
 
 @dataclass(frozen=True, eq=False)

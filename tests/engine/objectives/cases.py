@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.click_models.examination import Constant
 from saferank.engine.objectives.action_crm import action_crm
 from saferank.engine.objectives.action_ips import action_ips
 from saferank.engine.objectives.direct_method import direct_method
@@ -23,7 +24,6 @@ from saferank.engine.objectives.imitation import imitation
 from saferank.engine.objectives.naive import naive
 from saferank.engine.objectives.objective import Objective
 from saferank.engine.objectives.prpo import prpo
-from saferank.engine.objectives.risk import Constant
 from saferank.engine.objectives.safe_doubly_robust import safe_doubly_robust
 from saferank.engine.objectives.self_normalised_ips import self_normalised_ips
 from saferank.engine.objectives.skyline import skyline

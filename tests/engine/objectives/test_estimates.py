@@ -123,7 +123,7 @@ def test_probabilities_are_those_of_the_policy(case: Case) -> None:
 
 
 def test_action_based_methods_say_what_is_missing(case: Case) -> None:
-    with pytest.raises(UsageError, match="need individual rankings; make the statistics with keep_rankings"):
+    with pytest.raises(UsageError, match="needs single rankings; make the statistics with keep_rankings"):
         action_ips(replace(case.statistics, rankings=None), case.pi_0)
     rankings = case.statistics.rankings
     assert rankings is not None

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from saferank.engine.click_models.examination import risk_constant
+from saferank.engine.click_models.examination import Constant, risk_constant
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_crm import action_crm
 from saferank.engine.objectives.exposure_crm import FLOOR, exposure_crm
-from saferank.engine.objectives.risk import Constant
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from tests.engine.objectives.cases import EXAMINATION, Array, Case, exposure_of, make_case

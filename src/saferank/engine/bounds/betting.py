@@ -28,6 +28,8 @@ ACCURACY = 1e-5
 """Of the bound, relative to its distance from the mean; the bound errs to the low side."""
 BLOCK = 1 << 12
 """Values that are processed together."""
+SPACING = 0.01
+"""Of the grid of `condense`, in the inverse hyperbolic sine of a value."""
 
 
 def betting(differences: Differences, delta: float) -> float:
@@ -79,18 +81,18 @@ def log_capitals(differences: Differences, mean: float, fractions: Floats) -> Fl
     return each
 
 
-def condense(differences: Differences, *, most: int = 1 << 13, spacing: float = 0.01) -> Differences:
+def condense(differences: Differences, *, most: int = 1 << 13) -> Differences:
     """Return few values in place of many, on which no bet wins more than on the given ones.
 
     Each count is split over the two neighbouring points of a grid with the same mean: as log(1 + f x) is concave, that
-    can only lower the logarithm of the capital, by about spacing^2/8 of its growth.
+    can only lower the logarithm of the capital, by about SPACING^2/8 of its growth.
     """
     if len(differences.values) <= most or differences.sizes is not None:
         return differences
     centre, scale = differences.mean, math.sqrt(differences.variance)
-    place = np.floor(np.arcsinh((differences.values - centre) / scale) / spacing).astype(np.int64)
+    place = np.floor(np.arcsinh((differences.values - centre) / scale) / SPACING).astype(np.int64)
     first = int(place.min())
-    grid = np.maximum(centre + scale * np.sinh(spacing * np.arange(first, int(place.max()) + 2)), differences.low)
+    grid = np.maximum(centre + scale * np.sinh(SPACING * np.arange(first, int(place.max()) + 2)), differences.low)
     left, right = grid[place - first], grid[place - first + 1]
     upper = np.clip((differences.values - left) / (right - left), 0.0, 1.0) * differences.counts
     counts = np.bincount(place - first, differences.counts - upper, len(grid))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.click_models.examination import risk_constant
+from saferank.engine.ragged import place_in_query, query_of_document
 from saferank.engine.types.click_patterns import ClickPatterns
 
 Floats = NDArray[np.float64]
@@ -113,8 +114,7 @@ def _salt(patterns: ClickPatterns) -> str:
 
 def extreme_sums(weights: Floats, offsets: NDArray[np.int64], cutoff: int) -> tuple[float, float]:
     """Return the least and the largest sum of weights that at most `cutoff` documents of one query can have."""
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    shown = np.arange(len(weights)) - np.repeat(offsets[:-1], np.diff(offsets)) < cutoff
+    query, shown = query_of_document(offsets), place_in_query(offsets) < cutoff
     ends = []
     for sign in (1.0, -1.0):
         signed = sign * weights

@@ -10,17 +10,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
 from saferank.engine.bounds.betting import betting
 from saferank.engine.bounds.differences import Differences
 from saferank.engine.bounds.one_look import one_look
+from saferank.engine.click_models.examination import Constant
 from saferank.engine.delta import checked_delta
 from saferank.engine.errors import UsageError
 
-Constant = Literal["paper", "proven"]
 CLIPS = 8
 """Levels at which the empirical Bernstein bound tries to clip X from above, each half the one before."""
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine.errors import UsageError
+
+Constant = Literal["paper", "proven"]
+"""c in a risk term: the paper's 1, or min(K, 1 + Z) (see `risk_constant`), with which it is a bound."""
 
 
 def inverse_rank(cutoff: int = 5, power: float = 2.0) -> NDArray[np.float64]:

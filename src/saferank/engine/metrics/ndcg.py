@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saferank.engine import plackett_luce
 from saferank.engine.errors import UsageError
-from saferank.engine.ragged import check_offsets, check_scores
+from saferank.engine.ragged import check_offsets, check_scores, query_of_document, tie_groups
 
 Gain = Literal["exponential", "linear"]
 Floats = NDArray[np.float64]
@@ -92,13 +92,13 @@ def expected_ndcg(
     return _normalised(dcg, ideal_dcg(labels, offsets, cutoff, gain=gain))
 
 
-def normalised_gains(labels: ArrayLike, offsets: ArrayLike, cutoff: int = 5, *, gain: Gain = "exponential") -> Floats:
-    """Gain of each document, divided by the ideal DCG@cutoff of its query; 0 without a relevant document.
+def normalised_gains(labels: ArrayLike, offsets: ArrayLike, cutoff: int = 5) -> Floats:
+    """Exponential gain of each document, divided by the ideal DCG@cutoff of its query; 0 without a relevant document.
 
     Their sum, weighted by exposure with the DCG discounts as examination, is the expected NDCG.
     """
-    ideal = np.repeat(ideal_dcg(labels, offsets, cutoff, gain=gain), np.diff(np.asarray(offsets)))
-    return np.divide(gains(labels, gain), ideal, out=np.zeros_like(ideal), where=ideal > 0)
+    ideal = np.repeat(ideal_dcg(labels, offsets, cutoff), np.diff(np.asarray(offsets)))
+    return np.divide(gains(labels), ideal, out=np.zeros_like(ideal), where=ideal > 0)
 
 
 def _normalised(dcg: Floats, ideal: Floats) -> Floats:
@@ -118,9 +118,7 @@ def _checked(scores: ArrayLike, labels: ArrayLike, offsets: ArrayLike) -> tuple[
 
 
 def _sum_per_query(values: Floats, offsets: NDArray[np.int64]) -> Floats:
-    queries = len(offsets) - 1
-    query = np.repeat(np.arange(queries), np.diff(offsets))
-    return np.bincount(query, weights=values, minlength=queries).astype(np.float64, copy=False)
+    return np.bincount(query_of_document(offsets), values, len(offsets) - 1).astype(np.float64, copy=False)
 
 
 def _exposure_by_score(scores: Floats, offsets: NDArray[np.int64], examination: Floats) -> Floats:
@@ -129,15 +127,7 @@ def _exposure_by_score(scores: Floats, offsets: NDArray[np.int64], examination: 
     The limit of the Plackett-Luce exposure as scores are multiplied by an ever larger constant. Documents with score
     -inf are left out of the ranking, as they are by the policy.
     """
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    order = np.lexsort((-scores, query))
-    begins = np.ones(len(scores), dtype=np.bool_)
-    begins[1:] = (np.diff(query) != 0) | (scores[order][1:] != scores[order][:-1])
-    group = np.empty(len(scores), dtype=np.int64)  # tied documents of a query
-    group[order] = np.cumsum(begins) - 1
-    first = (np.arange(len(scores)) - offsets[:-1][query])[begins][group]  # ranks from 0
-    last = first + np.bincount(group)[group]
+    first, size = tie_groups(scores, offsets)
     cumulated = np.concatenate([[0.0], np.cumsum(examination)])
-    cutoff = len(examination)
-    shared = cumulated[np.minimum(last, cutoff)] - cumulated[np.minimum(first, cutoff)]
-    return np.where(scores == -np.inf, 0.0, shared / (last - first))
+    before, last = (np.minimum(rank, len(examination)) for rank in (first - 1, first - 1 + size))
+    return np.where(scores == -np.inf, 0.0, (cumulated[last] - cumulated[before]) / size)

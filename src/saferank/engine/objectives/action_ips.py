@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_objective import ActionObjective
+from saferank.engine.ragged import offsets_of
 from saferank.engine.types.log_statistics import LogStatistics
 
 
@@ -15,14 +15,10 @@ def action_ips(log: LogStatistics, propensity: NDArray[np.float64], *, clip: flo
 
     M_q of the query's N_q interactions are retained, a uniform sample, each standing for N_q / M_q of them.
     """
-    if log.rankings is None:
-        raise UsageError("action-based methods need individual rankings; make the statistics with keep_rankings.")
-    if np.any(np.diff(log.rankings.query) < 0):
-        raise UsageError("the log's single rankings must lie query after query; sort them.")
-    clicks = log.rankings.clicks.sum(axis=1, dtype=np.float64)
+    rankings = log.require_rankings(in_order=True)
+    clicks = rankings.clicks.sum(axis=1, dtype=np.float64)
     reward = stands_for(log) * clicks / np.maximum(propensity, clip) / max(log.total_interactions, 1)
-    ranking_offsets = np.concatenate([[0], np.cumsum(log.kept)])
-    return ActionObjective(log.offsets, reward, ranking_offsets=ranking_offsets, rankings=log.rankings.ranking)
+    return ActionObjective(log.offsets, reward, ranking_offsets=offsets_of(log.kept), rankings=rankings.ranking)
 
 
 def stands_for(log: LogStatistics) -> NDArray[np.float64]:

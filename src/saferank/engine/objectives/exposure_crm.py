@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.click_models.examination import risk_constant
+from saferank.engine.click_models.examination import Constant, risk_constant
 from saferank.engine.delta import checked_delta
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
-from saferank.engine.objectives.risk import Constant, checked_constant
+from saferank.engine.objectives.risk import checked_constant
 from saferank.engine.propensity.logged_trust import LoggedTrust
 from saferank.engine.types.log_statistics import LogStatistics
 

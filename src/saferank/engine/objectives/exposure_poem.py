@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.delta import checked_delta
-from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_ips import stands_for
 from saferank.engine.objectives.exposure_ips import exposure_ips
 from saferank.engine.objectives.exposure_objective import ExposureObjective
@@ -105,18 +104,15 @@ def exposure_poem(
     log retains, each standing for N_q / M_q. A policy that the log says nothing about has a sample variance of 0, so
     this is no bound.
     """
-    if log.rankings is None:
-        raise UsageError("the sample variance needs single interactions; make the statistics with keep_rankings.")
-    if np.any(np.diff(log.rankings.query) < 0):
-        raise UsageError("the log's single rankings must lie query after query; sort them.")
+    rankings = log.require_rankings(in_order=True)
     estimate = exposure_ips(log, logging_exposure, examination, clip=clip)
     scale = (1.0 - checked_delta(delta)) / delta
     total = max(log.total_interactions, 1)
-    some = log.rankings.clicks.any(axis=1)
-    query, at = log.rankings.query[some], log.rankings.clicks[some]
+    some = rankings.clicks.any(axis=1)
+    query, at = rankings.query[some], rankings.clicks[some]
     offsets = offsets_of(np.bincount(query, minlength=log.queries))
     which, rank = np.nonzero(at)
-    document = log.rankings.ranking[some][which, rank].astype(np.int64)
+    document = rankings.ranking[some][which, rank].astype(np.int64)
     propensity = np.maximum(logging_exposure, clip)[log.offsets[:-1][query[which]] + document]
     return SampleVariance(
         log.offsets,

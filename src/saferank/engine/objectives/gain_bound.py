@@ -16,7 +16,7 @@ from saferank.engine.errors import UsageError
 from saferank.engine.objectives.exposure_crm import FLOOR
 from saferank.engine.objectives.exposure_objective import ExposureObjective
 from saferank.engine.objectives.objective import Array
-from saferank.engine.ragged import flat_rows, query_sums
+from saferank.engine.ragged import flat_rows, within_queries
 from saferank.engine.types.log_statistics import LogStatistics
 
 Variance = Literal["clicks", "worst-case"]
@@ -77,9 +77,7 @@ class GainBound(ExposureObjective):
         """Reward less its mean over the query, weighted by 1 / risk_weight: the b that `evidence` is least at."""
         if self.risk_weight is None:
             return self.reward
-        inverse = 1.0 / np.maximum(self.risk_weight, SMALLEST_WEIGHT)
-        mean = query_sums(inverse * self.reward, self.offsets) / query_sums(inverse, self.offsets)
-        return self.reward - np.repeat(mean, np.diff(self.offsets))
+        return within_queries(self.reward, self.offsets, 1.0 / np.maximum(self.risk_weight, SMALLEST_WEIGHT))
 
     @cached_property
     def _no_risk(self) -> float:

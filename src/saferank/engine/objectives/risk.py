@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
+from saferank.engine.click_models.examination import Constant
 from saferank.engine.delta import checked_delta
 from saferank.engine.errors import UsageError
-
-Constant = Literal["paper", "proven"]
-"""c in the risk term: the paper's 1, or min(K, 1 + Z), with which it is a bound."""
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.engine.click_models.examination import Constant
 from saferank.engine.objectives.doubly_robust import doubly_robust
 from saferank.engine.objectives.exposure_crm import FLOOR, exposure_crm
 from saferank.engine.objectives.exposure_objective import ExposureObjective
-from saferank.engine.objectives.risk import Constant
 from saferank.engine.propensity.logged_trust import LoggedTrust
 from saferank.engine.types.log_statistics import LogStatistics
 

@@ -44,9 +44,10 @@ def span(scores: Array, cutoff: int, tolerance: float) -> tuple[float, float, fl
 
 @jit
 def kth_largest(scores: Array, k: int) -> float:
-    """Return the k-th largest of the finite scores, or the smallest if they are fewer."""
-    if k > 32:
-        return _selected(scores, k)
+    """Return the k-th largest of the finite scores, or the smallest if they are fewer.
+
+    A loop, because `np.partition` takes nine seconds to compile.
+    """
     top = np.full(k, -np.inf)  # in falling order: nearly every score is turned away at the first comparison
     for score in scores:
         if score > top[k - 1]:
@@ -59,36 +60,6 @@ def kth_largest(scores: Array, k: int) -> float:
     while top[place] == -np.inf:
         place -= 1
     return float(top[place])
-
-
-@jit
-def _selected(scores: Array, k: int) -> float:
-    """Return the k-th largest by quickselect: `np.partition` takes nine seconds to compile."""
-    s = scores.copy()
-    finite = 0
-    for score in s:
-        finite += int(score > -np.inf)
-    wanted = min(k, finite) - 1
-    first, last = 0, len(s) - 1
-    while first < last:
-        pivot = s[(first + last) // 2]
-        i, j = first, last
-        while i <= j:
-            while s[i] > pivot:
-                i += 1
-            while s[j] < pivot:
-                j -= 1
-            if i <= j:
-                s[i], s[j] = s[j], s[i]
-                i += 1
-                j -= 1
-        if wanted <= j:
-            last = j
-        elif wanted >= i:
-            first = i
-        else:
-            break
-    return float(s[wanted])
 
 
 @jit

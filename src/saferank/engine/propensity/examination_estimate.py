@@ -91,12 +91,12 @@ def estimate_examination(
 
 
 def estimate_by_both(
-    statistics: LogStatistics, rng: np.random.Generator, *, replicates: int = 200, confidence: float = 0.95
+    statistics: LogStatistics, rng: np.random.Generator, *, replicates: int = 200
 ) -> tuple[ExaminationEstimate, ExaminationEstimate]:
     """Estimate by harvesting and by EM; where they contradict each other, both carry a warning."""
     found = find_interventions(statistics)
-    harvested = _estimate(found, rng, "harvesting", replicates, confidence)
-    em = _estimate(found, rng, "em", replicates, confidence)
+    harvested = _estimate(found, rng, "harvesting", replicates)
+    em = _estimate(found, rng, "em", replicates)
     contradiction = disagreement(harvested, em)
     if contradiction is None:
         return harvested, em
@@ -125,7 +125,7 @@ def disagreement(one: ExaminationEstimate, other: ExaminationEstimate) -> str | 
 
 
 def _estimate(
-    found: Interventions, rng: np.random.Generator, method: Method, replicates: int, confidence: float
+    found: Interventions, rng: np.random.Generator, method: Method, replicates: int, confidence: float = 0.95
 ) -> ExaminationEstimate:
     if not 0.0 < confidence < 1.0:
         raise UsageError(f"got confidence {confidence}, but it lies between 0 and 1.")

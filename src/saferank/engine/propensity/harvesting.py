@@ -10,13 +10,14 @@ from saferank.engine.propensity.interventions import Interventions
 
 LEAST_GAIN = 1e-9
 """Log-likelihood that the next step must promise to gain; an interval's half-width is worth about 2."""
+MOST_ITERATIONS = 100
 LONGEST_STEP = 3.0
 """In the logarithm of a rank's examination, a factor of 20: further away the quadratic approximation is poor."""
 SMALLEST_STEP = 1e-6
 """As a share of Newton's; below it only rounding is left."""
 
 
-def harvest(pairs: Interventions, *, max_iterations: int = 100) -> CurveFit:
+def harvest(pairs: Interventions) -> CurveFit:
     """Maximise the likelihood of where each pair was clicked, given how often it was clicked in all.
 
         sum over pairs, ranks of  clicked_k log( shown_k e_k / sum_j shown_j e_j ),    e_1 = 1
@@ -44,7 +45,7 @@ def harvest(pairs: Interventions, *, max_iterations: int = 100) -> CurveFit:
     log_curve = np.zeros(len(pairs.ranks))
     value, expected = evaluate(log_curve)
     iterations, converged = 0, False
-    while not converged and iterations < max_iterations:
+    while not converged and iterations < MOST_ITERATIONS:
         iterations += 1
         gradient = (clicked - expected).sum(axis=0)[1:]
         step = np.concatenate([[0.0], np.linalg.solve(curvature(expected, clicks)[1:, 1:], gradient)])

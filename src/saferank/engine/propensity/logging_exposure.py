@@ -52,11 +52,9 @@ def action_propensity(statistics: LogStatistics, *, ranks: Literal["all", "paper
     """
     if ranks not in ("all", "paper"):
         raise UsageError(f"ranks must be 'all' or 'paper', got {ranks!r}.")
-    if statistics.rankings is None:
-        raise UsageError("action propensities need single rankings; simulate with keep_rankings.")
-    ranking = statistics.rankings.ranking
-    rows = statistics.rankings.rows(statistics.offsets)
-    interactions = statistics.interactions[statistics.rankings.query]
+    rankings = statistics.require_rankings()
+    ranking, rows = rankings.ranking, rankings.rows(statistics.offsets)
+    interactions = statistics.interactions[rankings.query]
     propensity = np.ones(len(ranking))
     for rank in range(statistics.cutoff - (ranks == "paper")):
         share = statistics.shown[rows[:, rank], rank] / interactions

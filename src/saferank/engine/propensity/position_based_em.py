@@ -13,11 +13,12 @@ Array = NDArray[np.float64]
 
 LEAST_GAIN = 1e-4
 """Log-likelihood gained by an accelerated step below which the fit stops; an interval's half-width is worth about 2."""
+MOST_ITERATIONS = 3_000
 LOWEST = 1e-12
 """The chance of no click never comes closer to 0, so that its logarithm is finite."""
 
 
-def expectation_maximisation(pairs: Interventions, *, max_iterations: int = 3_000) -> CurveFit:
+def expectation_maximisation(pairs: Interventions) -> CurveFit:
     """Maximise the likelihood of all clicks over the curve and a relevance for each pair.
 
         sum over pairs d, ranks k of  clicked log(e_k r_d) + (shown - clicked) log(1 - e_k r_d),    e_k, r_d in [0, 1]
@@ -46,7 +47,7 @@ def expectation_maximisation(pairs: Interventions, *, max_iterations: int = 3_00
     point = clicks / shown
     point[:ranks] /= point[:ranks].max()
     value, iterations, converged = likelihood(point), 0, False
-    while iterations < max_iterations and not converged:
+    while iterations < MOST_ITERATIONS and not converged:
         once = em_step(point)
         twice = em_step(once)
         first, second = once - point, twice - 2.0 * once + point

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saferank.engine.errors import DataError
+from saferank.engine.errors import DataError, UsageError
 from saferank.engine.ragged import flat_rows, offsets_of, query_indices, query_of_document, query_sums
 
 
@@ -164,6 +164,14 @@ class LogStatistics:
         if self.rankings is None:
             return np.zeros(self.queries, np.int64)
         return np.bincount(self.rankings.query, minlength=self.queries).astype(np.int64)
+
+    def require_rankings(self, *, in_order: bool = False) -> LoggedRankings:
+        """Return the single interactions, or raise if there are none (or, `in_order`, not query after query)."""
+        if self.rankings is None:
+            raise UsageError("this needs single rankings; make the statistics with keep_rankings.")
+        if in_order and np.any(np.diff(self.rankings.query) < 0):
+            raise UsageError("the log's single rankings must lie query after query; sort them.")
+        return self.rankings
 
     def subset(self, queries: ArrayLike) -> LogStatistics:
         """Return the given queries (indices, in the given order, or a boolean mask) with their documents."""
