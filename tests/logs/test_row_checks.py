@@ -149,11 +149,6 @@ def test_what_is_likely_behind_it(tmp_path: Path, rows: list[Row], column: str, 
     assert [one for one in hints if one in str(error.value)] == ([] if hint is None else [hint])
 
 
-def test_true_and_false(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.parquet", [(*row[:4], bool(row[4])) for row in GOOD], click=pa.bool_())
-    assert sum(load_log(path).shown_counts["clicked"].to_pylist()) == 2
-
-
 @pytest.mark.parametrize("mode", ["error", "drop"])
 def test_no_row(tmp_path: Path, mode: str) -> None:
     for rows in ([], [(None, "q", "a", 1, 0)] * 2):
