@@ -13,7 +13,8 @@ from saferank.engine.objectives.risk import Constant
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from tests.engine.objectives.cases import EXAMINATION, Array, Case, exposure_of, make_case
-from tests.engine.objectives.policies import Policy, exposure_under, random_policy
+from tests.engine.objectives.policies import random_policy
+from tests.oracles.enumeration import Policy, exposure_under
 from tests.oracles.estimators import second_moment
 
 
