@@ -170,7 +170,7 @@ def test_json_and_back(schema: FeatureSchema) -> None:
     assert FeatureSchema.from_json(json.loads(json.dumps(schema.as_json()))) == schema
 
 
-AS_JSON = FeatureSchema(NAMES).as_json()
+AS_JSON = json.loads(json.dumps(FeatureSchema(NAMES).as_json()))
 
 
 @pytest.mark.parametrize(

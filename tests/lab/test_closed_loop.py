@@ -29,9 +29,9 @@ from saferank.features.load_features import with_ids
 from saferank.lab.end_to_end import production_policy, true_utility
 from saferank.lab.world import World, make_world, prepare
 from saferank.learning.settings import FitSettings
+from saferank.learning.training_loop import one_thread
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.policy.policy import Policy
-from tests.lab.small_world import one_thread
 
 
 @pytest.fixture(scope="module")
