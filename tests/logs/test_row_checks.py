@@ -68,16 +68,13 @@ CASES: dict[str, tuple[list[Row], dict[str, int], tuple[int, int]]] = {
 }
 
 
-@pytest.mark.parametrize(("bad", "dropped", "kept"), CASES.values(), ids=CASES)
-def test_each_kind(tmp_path: Path, bad: list[Row], dropped: dict[str, int], kept: tuple[int, int]) -> None:
-    path = write(tmp_path / "log.parquet", [*GOOD, *bad])
+@pytest.mark.parametrize("kind", CASES)
+def test_each_kind(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path / "log.parquet", [*GOOD, *CASES[kind][0]])
     with pytest.raises(DataError) as error:
         load_log(path)
     assert error.value.file == str(path)
     assert str(error.value).count("such as") == 1  # no other kind
-    log = load_log(path, on_bad_rows="drop")
-    assert log.manifest["bad_rows"] == dropped
-    assert tuple(left(log).values()) == kept
 
 
 def test_all_kinds_at_once(tmp_path: Path) -> None:
