@@ -54,20 +54,32 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def shorten_training(patch: pytest.MonkeyPatch) -> None:
+    from saferank.lab import world
+    from saferank.learning import start
+
+    patch.setattr("saferank.learning.climb.STOPS", (1, 2, 5, 12, 27, 60))
+    patch.setattr("saferank.learning.relevance.MOST_TREES", 60)
+    patch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=5))
+    patch.setattr(start, "MOST_TREES", 10)
+    patch.setattr(world, "LOGGING_TRAINING", replace(world.LOGGING_TRAINING, epochs=4))
+
+
 @pytest.fixture
 def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short paths of trees, and few epochs for models of the logging policy: for long commands, whose course is tested.
 
     How well they learn is tested in tests/learning and by docs/tutorial.md, which do without this.
     """
-    from saferank.lab import world
-    from saferank.learning import start
+    shorten_training(monkeypatch)
 
-    monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 2, 5, 12, 27, 60))
-    monkeypatch.setattr("saferank.learning.relevance.MOST_TREES", 60)
-    monkeypatch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=5))
-    monkeypatch.setattr(start, "MOST_TREES", 10)
-    monkeypatch.setattr(world, "LOGGING_TRAINING", replace(world.LOGGING_TRAINING, epochs=4))
+
+@pytest.fixture(scope="module")
+def short_trainings() -> Iterator[None]:
+    """The same for all tests of a module, and for what they share."""
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_training(patch)
+        yield
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from saferank.logs.aggregated_log import PARTS, SCHEMAS, AggregatedLog
+from saferank.logs.aggregated_log import PARTS, AggregatedLog
+from tests.log_tables import log_table
 
 if TYPE_CHECKING:
     from tests.shops import Shop
@@ -111,38 +112,40 @@ class ShopLog:
         columns = [part[:, None], period[:, None], self.rows, np.arange(ranks)[None, :]]
         first, counts, group = _grouped(*(np.broadcast_to(column, self.ranking.shape).ravel() for column in columns))
         shown, rank = first // ranks, first % ranks
-        tables = {
-            "shown_counts": [
-                _taken(PARTS, part[shown]), period[shown], _taken(shop.query_ids, self.query[shown]),
-                _taken(shop.document_ids, self.rows.ravel()[first]), rank + 1,
-                counts, np.bincount(group, self.clicks.ravel()).astype(np.int64),
-            ]
+        tables: dict[str, dict[str, Any]] = {
+            "shown_counts": {
+                "part": _taken(PARTS, part[shown]), "period": period[shown],
+                "query_id": _taken(shop.query_ids, self.query[shown]),
+                "document_id": _taken(shop.document_ids, self.rows.ravel()[first]), "position": rank + 1,
+                "shown": counts, "clicked": np.bincount(group, self.clicks.ravel()).astype(np.int64),
+            }
         }  # fmt: skip
         seen, counts, _ = _grouped(part, period, self.unit if units else np.zeros_like(part), self.query, mask)
-        tables["patterns"] = [
-            _taken(PARTS, part[seen]), period[seen], pa.nulls(len(seen), pa.string()), unit_of(seen),
-            _taken(shop.query_ids, self.query[seen]), self._clicked(seen, mask),
-            pa.nulls(len(seen), pa.list_(pa.float64())), counts,
-        ]  # fmt: skip
+        tables["patterns"] = {
+            "part": _taken(PARTS, part[seen]), "period": period[seen], "unit": unit_of(seen),
+            "query_id": _taken(shop.query_ids, self.query[seen]), "clicked": self._clicked(seen, mask),
+            "interactions": counts,
+        }  # fmt: skip
         if rankings:
             code = self.ranking @ shop.documents ** np.arange(ranks)
             seen, counts, _ = _grouped(part, self.query, code, mask)
             placed = _taken(shop.document_ids, self.rows[seen].ravel())
-            tables["rankings"] = [
-                _taken(PARTS, part[seen]), _taken(shop.query_ids, self.query[seen]),
-                pa.ListArray.from_arrays(pa.array(np.arange(len(seen) + 1) * ranks, pa.int32()), placed),
-                self._clicked(seen, mask), counts,
-            ]  # fmt: skip
+            tables["rankings"] = {
+                "part": _taken(PARTS, part[seen]), "query_id": _taken(shop.query_ids, self.query[seen]),
+                "ranking": pa.ListArray.from_arrays(pa.array(np.arange(len(seen) + 1) * ranks, pa.int32()), placed),
+                "clicked": self._clicked(seen, mask), "interactions": counts,
+            }  # fmt: skip
         drawn = np.sort(rng.permutation(impressions)[:SAMPLED])
         row = np.repeat(drawn, ranks)
-        tables["sample"] = [
-            _taken(PARTS, part[row]), period[row], hour.take(pa.array(row)), unit_of(row),
-            np.repeat(np.arange(len(drawn)), ranks),
-            _taken(shop.query_ids, self.query[row]), _taken(shop.document_ids, self.rows[drawn].ravel()),
-            np.tile(np.arange(1, ranks + 1), len(drawn)), self.clicks[drawn].ravel().astype(np.int8),
-            pa.nulls(len(row), pa.list_(pa.int8())),
-        ]  # fmt: skip
-        made = {name: _table(name, columns) for name, columns in tables.items()}
+        tables["sample"] = {
+            "part": _taken(PARTS, part[row]), "period": period[row], "hour": hour.take(pa.array(row)),
+            "unit": unit_of(row), "impression": np.repeat(np.arange(len(drawn)), ranks),
+            "query_id": _taken(shop.query_ids, self.query[row]),
+            "document_id": _taken(shop.document_ids, self.rows[drawn].ravel()),
+            "position": np.tile(np.arange(1, ranks + 1), len(drawn)),
+            "click": self.clicks[drawn].ravel().astype(np.int8),
+        }  # fmt: skip
+        made = {name: log_table(name, columns) for name, columns in tables.items()}
         moments = _periods(self.second, length) if timestamps else []
         manifest: dict[str, Any] = {
             "source": "shop", "layout": "long", "columns": {}, "files": [], "rows": self.ranking.size,
@@ -181,11 +184,6 @@ def _grouped(*keys: Ints) -> tuple[Ints, Ints, Ints]:
             group * len(values) + code, return_index=True, return_inverse=True, return_counts=True
         )
     return first, counts, group
-
-
-def _table(name: str, columns: list[Any]) -> pa.Table:
-    schema = SCHEMAS[name]
-    return pa.table([pa.array(c).cast(kind) for c, kind in zip(columns, schema.types, strict=True)], schema=schema)
 
 
 def _taken(names: Any, places: Ints) -> pa.Array:

@@ -484,3 +484,10 @@ class World:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if above(middle) else (middle, high)
         return ranker(low), ranker(high)
+
+
+def noisy_world(queries: int = 30, documents: int = 6, cutoff: int = 3, seed: int | Generator = 1) -> World:
+    """A shop whose rankings are drawn by noisy scores."""
+    rng = np.random.default_rng(seed)
+    shop = make_shop(rng, queries=queries, documents=documents, cutoff=cutoff)
+    return World(shop, noisy(shop, rng))

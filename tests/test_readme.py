@@ -2,16 +2,18 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from saferank.doctor.diagnosis import diagnose
 from saferank.engine.types.ranking_data import RankingData
-from saferank.learning.fit_policy import FittedPolicy, fit_policy
+from saferank.learning.fit_policy import fit_policy
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.policy.policy import Policy
 from tests.cli.running import run_here
 
 ROOT = Path(__file__).parents[1]
@@ -50,36 +52,44 @@ def test_all_blocks_are_found_in_order() -> None:
     ]
 
 
-@pytest.fixture
-def each_fit_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was learned is given again where the same is asked for: the tutorial learns by command and in Python.
+def once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give what was found where the same is asked for again."""
+    known: list[tuple[Any, Any]] = []
 
-    It states verdicts on its log, so that queries and training cannot be fewer.
-    """
-    known: list[tuple[Any, FittedPolicy]] = []
-
-    def fitted(log: AggregatedLog, data: RankingData, *more: Any, **options: Any) -> FittedPolicy:
-        asked = [log.manifest["parts"], log.shown_counts, data.features, data.offsets, more, options]
+    def call(*arguments: Any, **options: Any) -> Any:
         for before, found in known:
-            if _same(asked, before):
+            if _same([arguments, options], before):
                 return found
-        known.append((asked, fit_policy(log, data, *more, **options)))
+        known.append(([arguments, options], function(*arguments, **options)))
         return known[-1][1]
 
-    monkeypatch.setattr("saferank.ranker.fit_policy", fitted)
+    return call
+
+
+@pytest.fixture
+def each_thing_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages learn and certify by command and in Python, from the same log."""
+    monkeypatch.setattr("saferank.ranker.fit_policy", once(fit_policy))
+    monkeypatch.setattr("saferank.verdict.log_doubts.diagnose", once(diagnose))
 
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two values are equal to the last number, callbacks excepted."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one if key != "progress")
+    if isinstance(one, AggregatedLog) and isinstance(other, AggregatedLog):
+        return _same(one.manifest["parts"], other.manifest["parts"]) and _same(one.shown_counts, other.shown_counts)
+    if isinstance(one, RankingData) and isinstance(other, RankingData):
+        return _same(one.features, other.features) and _same(one.offsets, other.offsets)
+    if isinstance(one, Policy) and isinstance(other, Policy):
+        return one.schema == other.schema and _same(one.weights, other.weights)
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(_same, one, other))
     return bool(np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.usefixtures("in_this_process", "each_thing_once")
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
 def test_page_runs_from_top_to_bottom_in_one_folder(
     page: Path,
@@ -88,7 +98,8 @@ def test_page_runs_from_top_to_bottom_in_one_folder(
     capsys: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
 ) -> None:
-    request.getfixturevalue("each_fit_once" if page.name == "tutorial.md" else "few_queries")
+    if page.name != "tutorial.md":  # which states verdicts and numbers, so that queries and training cannot be fewer
+        request.getfixturevalue("few_queries")
     monkeypatch.chdir(tmp_path)
     for where, python, words in commands(page.read_text()):
         if python is not None:  # with nothing in it of the blocks before

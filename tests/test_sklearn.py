@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from saferank import Refused, SafeRanker, UsageError
 from tests.learning.problem import parameters
 from tests.learning.small_log import QUICK
-from tests.shops import World, make_shop, noisy
+from tests.shops import noisy_world
 
 pd = pytest.importorskip("pandas")
+pytestmark = pytest.mark.usefixtures("short_trainings")
 
 SETTINGS: Any = {"method": "exposure-crm", "scorer": "linear", "training": QUICK, "cutoff": 3, "scaling": "none"}
 SETTINGS |= {"log1p": False, "examination": "inverse-rank:1"}
@@ -72,9 +73,9 @@ def test_the_checks_of_scikit_learn() -> None:
 def rows() -> Any:
     """A log of a shop as a DataFrame, with the features `a` and `b` of each row's document."""
     rng = np.random.default_rng(1)
-    shop = make_shop(rng, queries=30, documents=6, cutoff=3)
-    log = World(shop, noisy(shop, rng)).draw(6_000, rng).table().to_pandas()
-    data = shop.features(rng, columns=2)
+    world = noisy_world(seed=rng)
+    log = world.draw(2_000, rng).table().to_pandas()
+    data = world.shop.features(rng, columns=2)
     assert data.query_ids is not None
     ids = {"query_id": data.query_ids[data.query_of_document], "document_id": data.document_ids}
     features = pd.DataFrame({**ids, "a": data.features[:, 0], "b": data.features[:, 1]})
@@ -90,7 +91,9 @@ def test_rows_teach_as_the_log_does(rows: Any) -> None:
     ranker = SafeRanker(**SETTINGS).fit(x, rows["click"], qid="query_id", position="position", **ids)
     assert ranker.policy.schema == expected.policy.schema
     assert parameters(ranker.policy.scorer) == parameters(expected.policy.scorer)
-    verdicts = [one.certify(log, features, trust_stability=True).improvement for one in (ranker, expected)]
+    verdicts = [
+        one.certify(log, features, trust_stability=True, details=False).improvement for one in (ranker, expected)
+    ]
     assert verdicts[0] == verdicts[1]
 
 
@@ -156,13 +159,13 @@ def test_a_grid_search_over_whole_queries(rows: Any) -> None:
     shown = rows.sort_values(["query_id", "impression_id", "position"])
     search = GridSearchCV(
         SafeRanker(**SETTINGS),
-        {"method": ["naive", "exposure-ips"], "seed": [1, 2]},
+        {"method": ["naive", "exposure-ips"]},
         scoring=clicks_on_top,
         cv=GroupKFold(2),
     )
     x = shown[["query_id", "position", "a", "b"]]
     search.fit(x, shown["click"], groups=shown["query_id"], qid="query_id", position="position")
-    assert len(search.cv_results_["params"]) == 4
+    assert len(search.cv_results_["params"]) == 2
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.best_estimator_.get_params()["method"] == search.best_params_["method"]
     assert search.predict(x[:6]).shape == (6,)

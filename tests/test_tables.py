@@ -12,13 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank import DataError, SafeRanker, certify, load_features, load_log
+from saferank.engine.types.ranking_data import RankingData
+from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.run_query import connect, quietly
+from saferank.verdict.certificate import Certificate
+from saferank.verdict.settings import CertifySettings
 from tests.learning.problem import parameters
 from tests.learning.small_log import QUICK
-from tests.shops import World, feature_table, make_shop, noisy
+from tests.shops import feature_table, noisy_world
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
+pytestmark = pytest.mark.usefixtures("short_trainings")
 
 NAMED = {"impression_id": "search", "query_id": "text", "document_id": "sku", "position": "rank", "click": "clicked"}
 SETTINGS: Any = {"method": "exposure-crm", "scorer": "linear", "training": QUICK, "cutoff": 3}
@@ -36,10 +41,10 @@ KINDS: dict[str, Callable[[pa.Table], Any]] = {
 def tables() -> tuple[pa.Table, pa.Table]:
     """A log with true and false, and features with a column of text and missing values, by the user's names."""
     rng = np.random.default_rng(1)
-    shop = make_shop(rng, queries=30, documents=6, cutoff=3)
-    log = World(shop, noisy(shop, rng)).draw(12_000, rng).table()
+    world = noisy_world(seed=rng)
+    log = world.draw(4_000, rng).table()
     log = log.set_column(log.column_names.index("click"), "click", log["click"].cast(pa.bool_()))
-    features = feature_table(replace(shop.features(rng, columns=2), feature_names=("a", "b")))
+    features = feature_table(replace(world.shop.features(rng, columns=2), feature_names=("a", "b")))
     holes = [None if row % 7 == 0 else value for row, value in enumerate(features["a"].to_pylist())]
     brands = pa.array(["x", "y", "z"] * (len(features) // 3)).dictionary_encode()
     features = features.set_column(features.column_names.index("a"), "a", pa.array(holes, pa.float32()))
@@ -62,10 +67,23 @@ def fitted(files: tuple[Path, Path]) -> SafeRanker:
     return SafeRanker(**SETTINGS, **MADE_OF).fit(*files, columns=NAMED)
 
 
+@pytest.fixture(scope="module")
+def of_files(files: tuple[Path, Path], fitted: SafeRanker) -> tuple[AggregatedLog, RankingData, Certificate]:
+    """The log, the features and the verdict."""
+    log = load_log(files[0], columns=NAMED)
+    features = load_features(files[1], id_columns=NAMED, categorical=["brand"], missing="nan")
+    return log, features, fitted.certify(*files, columns=NAMED, ledger=files[0].parent / "looks.json", details=False)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_is_the_same_as_its_file(
-    tables: tuple[pa.Table, pa.Table], files: tuple[Path, Path], fitted: SafeRanker, kind: str, tmp_path: Path
+    tables: tuple[pa.Table, pa.Table],
+    of_files: tuple[AggregatedLog, RankingData, Certificate],
+    fitted: SafeRanker,
+    kind: str,
+    tmp_path: Path,
 ) -> None:
+    expected_log, expected, of_file = of_files
     with quietly():
         log, features = (KINDS[kind](table) for table in tables)
     ranker = SafeRanker(**SETTINGS, **MADE_OF).fit(log, features, columns=NAMED)
@@ -73,15 +91,11 @@ def test_a_table_is_the_same_as_its_file(
     assert ranker.policy.schema == fitted.policy.schema
     assert ranker.policy.schema.numbers == ("a", "b")
     assert ranker.columns_left_out == ("title",)
-    assert load_log(log, columns=NAMED).shown_counts == load_log(files[0], columns=NAMED).shown_counts
+    assert load_log(log, columns=NAMED).shown_counts == expected_log.shown_counts
     found = load_features(features, id_columns=NAMED, categorical=["brand"], missing="nan")
-    expected = load_features(files[1], id_columns=NAMED, categorical=["brand"], missing="nan")
     np.testing.assert_array_equal(found.features, expected.features)
     assert found.feature_names == expected.feature_names
-    of_table, of_file = (
-        ranker.certify(*given, columns=NAMED, ledger=tmp_path / f"{place}.json")
-        for place, given in enumerate(((log, features), files))
-    )
+    of_table = ranker.certify(log, features, columns=NAMED, ledger=tmp_path / "looks.json", details=False)
     for name in ("verdict", "improvement", "lower", "upper", "interactions"):
         assert getattr(of_table, name) == getattr(of_file, name), name
 
@@ -147,9 +161,9 @@ def test_scores_made_elsewhere_as_a_table(tables: tuple[pa.Table, pa.Table]) -> 
     log, features = tables
     scores = {"query_id": features["text"], "document_id": features["sku"], "score": features["b"]}
     rankers = [scores, pa.table(scores), pa.table(scores).to_pandas(), pl.from_arrow(pa.table(scores))]
-    found = [certify(one, log, columns=NAMED, trained_without_held_out=True, cutoff=3) for one in rankers]
-    own = {"text": features["text"], "sku": features["sku"], "score": features["b"]}  # by the names of the log
-    found.append(certify(own, log, columns=NAMED, trained_without_held_out=True, cutoff=3))
+    rankers.append({"text": features["text"], "sku": features["sku"], "score": features["b"]})  # by the log's names
+    quick = CertifySettings(details=False)
+    found = [certify(one, log, quick, columns=NAMED, trained_without_held_out=True, cutoff=3) for one in rankers]
     assert len({(one.verdict, one.improvement, one.lower) for one in found}) == 1
 
 

@@ -19,6 +19,7 @@ from tests.verdict.small_log import linear_policy, small_log
 Call = Callable[..., Ran]
 
 MODELS = {"better": (0.3, 0.5), "worse": (-0.3, 0.5), "like": (0.02, 0.4)}
+INTERACTIONS = 20_000
 KNOWN = ("--serve-as", "sampled", "--logging-scores", "logging_score")
 
 
@@ -26,7 +27,8 @@ KNOWN = ("--serve-as", "sampled", "--logging-scores", "logging_score")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log, features with the logging scores beside them, models of three policies, and the better one's scores."""
     folder, world = tmp_path_factory.mktemp("certify"), small_log()
-    world.write(folder / "log.parquet", 40_000)
+    world.write(folder / "log.parquet", INTERACTIONS)
+    world.aggregated(folder / "log.parquet").write(folder / "stats")
     data = world.data
     assert data.query_ids is not None
     ids = {"query_id": np.repeat(data.query_ids, data.lengths), "document_id": data.document_ids}
@@ -50,7 +52,7 @@ def call(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     """Certify in an empty folder, and with a ledger in it."""
     monkeypatch.chdir(tmp_path)
 
-    def run(model: str, *options: str, log: str = "log.parquet", known: bool = True, stated: bool = True) -> Ran:
+    def run(model: str, *options: str, log: str = "stats", known: bool = True, stated: bool = True) -> Ran:
         if model.endswith((".parquet", ".csv")):
             inputs = ["--candidate", str(folder / model), str(folder / log)]
             inputs += ["--trained-without-held-out"] if stated else []
@@ -97,7 +99,7 @@ def test_keep_and_more_data(
 def test_a_ranker_made_elsewhere_is_judged_as_the_model_with_these_scores(call: Call, tmp_path: Path) -> None:
     assert call("better", known=False).exit_code == 0
     model = written(tmp_path)
-    done = call("scores.parquet", "--ledger", "other.json", "--cutoff", "3")
+    done = call("scores.parquet", "--ledger", "other.json", "--cutoff", "3", log="log.parquet")
     assert done.exit_code == 0, done.err
     candidate = written(tmp_path)
     for name in ("improvement", "lower", "upper", "verdict", "logging_exposure", "interactions"):
@@ -116,24 +118,20 @@ def test_a_ledger_beside_the_log_makes_the_next_model_spend_less(
     (tmp_path / "log.parquet").write_bytes((folder / "log.parquet").read_bytes())
     monkeypatch.chdir(tmp_path)
     spent = []
-    for model in ("better", "worse", "better"):
+    for model in ("better", "worse"):
         arguments = [str(folder / model), "log.parquet", "--features", str(folder / "features.parquet"), *KNOWN]
         run_here(["certify", *arguments], monkeypatch, capsys)
         spent.append(written(tmp_path)["spent"])
-    assert spent == pytest.approx([0.05 / 2, 0.05 / 6, 0.05 / 2])
+    assert spent == pytest.approx([0.05 / 2, 0.05 / 6])
     looks = json.loads((tmp_path / "log.parquet.ledger.json").read_text())["looks"]
     assert [look["verdict"] for look in looks] == ["DEPLOY", "KEEP"]
     assert written(tmp_path)["inputs"]["looks"] == looks
 
 
-def test_another_out_and_the_statistics_instead_of_the_log(
-    call: Call, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stats = tmp_path / "stats"
-    run_here(["aggregate", str(folder / "log.parquet"), "--out", str(stats), "--cutoff", "3"], monkeypatch, capsys)
-    assert call("better", "--out", "new/c.json", "--ledger", "other.json", log=str(stats)).exit_code == 0
+def test_another_out_and_the_statistics_instead_of_the_log(call: Call, tmp_path: Path) -> None:
+    assert call("better", "--out", "new/c.json", "--ledger", "other.json", log="stats").exit_code == 0
     first = json.loads((tmp_path / "new" / "c.json").read_text())
-    assert call("better").exit_code == 0
+    assert call("better", log="log.parquet").exit_code == 0
     second = written(tmp_path)
     assert (first["improvement"], first["lower"]) == pytest.approx((second["improvement"], second["lower"]))
 
@@ -144,7 +142,7 @@ def test_another_out_and_the_statistics_instead_of_the_log(
 def test_watch_stops_when_it_is_decided_or_after_the_last_look(
     call: Call, tmp_path: Path, model: str, options: tuple[str, ...], code: int
 ) -> None:
-    done = call(model, *options, "--watch", "--every", "0")
+    done = call(model, *options, "--watch", "--every", "0", log="log.parquet")
     assert done.exit_code == code, done.err
     assert len(written(tmp_path)["inputs"]["looks"]) == 1
 
@@ -158,7 +156,7 @@ def test_watch_looks_again_only_when_the_log_has_grown(
     shares = iter([0.33, 0.6, 1.0])
 
     def write(share: float) -> None:
-        pq.write_table(table.slice(0, 3 * int(40_000 * share)), "log.parquet")
+        pq.write_table(table.slice(0, 3 * int(INTERACTIONS * share)), "log.parquet")
 
     write(0.3)
     monkeypatch.setattr("time.sleep", lambda seconds: write(next(shares)) if seconds == 7 else None)
@@ -169,7 +167,7 @@ def test_watch_looks_again_only_when_the_log_has_grown(
     assert done.exit_code == 4, done.err
     looks = written(tmp_path)["inputs"]["looks"]
     sizes = [look["interactions"] for look in looks]
-    assert sizes == pytest.approx([0.3 * 8_000, 0.6 * 8_000, 8_000], rel=0.05)
+    assert sizes == pytest.approx(0.2 * INTERACTIONS * np.array([0.3, 0.6, 1.0]), rel=0.05)
     assert [look["spent"] for look in looks] == pytest.approx([1e-6 / 2, 1e-6 / 6, 1e-6 / 12])
 
 
@@ -206,7 +204,7 @@ def test_watch_waits_out_a_half_copied_file(
     ],
 )
 def test_wrong_calls_write_nothing(call: Call, tmp_path: Path, options: list[str], code: int) -> None:
-    done = call("better", *options)
+    done = call("better", *options, log="log.parquet")
     assert (done.exit_code, done.out) == (code, "")
     assert options[0].strip("-") in words(done.err).replace("column 'nobody'", "logging-scores")
     assert list(tmp_path.iterdir()) == []
@@ -238,7 +236,7 @@ def test_out_and_ledger_do_not_replace_what_is_read(call: Call, folder: Path) ->
     for name in ("features.parquet", "log.parquet", "better/manifest.json"):
         before = (folder / name).read_bytes()
         for option in ("--out", "--ledger"):
-            assert call("better", option, str(folder / name)).exit_code == 2
+            assert call("better", option, str(folder / name), log="log.parquet").exit_code == 2
         assert (folder / name).read_bytes() == before
 
 

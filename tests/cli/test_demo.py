@@ -14,7 +14,7 @@ from tests.cli.running import Call, cells
 def test_it_learns_certifies_and_reports(saferank: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = partial(learn_in_world, training=TrainingSettings(epochs=2))
     monkeypatch.setattr("saferank.lab.paper_methods.learn_in_world", short)
-    sizes = ["--few", "50", "--many", "1e5", "--little", "500", "--much", "2e4"]
+    sizes = ["--few", "50", "--many", "1e4", "--little", "500", "--much", "5e3"]
     first = saferank("demo", "--seed", "1", *sizes, "--out", tmp_path, "--json")
     assert first.exit_code == 0
     assert max(map(len, first.err.splitlines())) <= max(80, len(str(tmp_path)) + 40)
@@ -29,7 +29,7 @@ def test_it_learns_certifies_and_reports(saferank: Call, tmp_path: Path, monkeyp
             value, change = cell.split()
             assert float(change.strip("()")) == pytest.approx(float(value) - production, abs=0.0011)
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
-    for size, name in (("500", "little"), ("20,000", "much")):
+    for size, name in (("500", "little"), ("5,000", "much")):
         told = json.loads((tmp_path / name / "certificate.json").read_text())
         assert rows[size][-1] == told["verdict"]
         assert float(rows[size][1]) == pytest.approx(told["lower"], abs=1e-4)
@@ -37,6 +37,6 @@ def test_it_learns_certifies_and_reports(saferank: Call, tmp_path: Path, monkeyp
     assert rows["500"][-1] == "MORE DATA"
     assert [(one["interactions"], one["verdict"]) for one in made["verdicts"]] == [
         (500, "MORE DATA"),
-        (20_000, rows["20,000"][-1]),
+        (5_000, rows["5,000"][-1]),
     ]
     assert "<svg" in (tmp_path / "report.html").read_text()

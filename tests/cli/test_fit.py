@@ -1,9 +1,7 @@
 """The command on a small log, and what it says and writes."""
 
 import json
-import os
 import shutil
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +18,6 @@ from saferank.cli.fit import _steps
 from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.features.load_features import with_ids
 from saferank.lab.raw_log import write_raw_log
-from saferank.learning import fit_policy
 from saferank.learning.fit_policy import Step
 from saferank.learning.methods import FROM_COUNTS, METHODS
 from saferank.learning.training_loop import Epoch
@@ -36,11 +33,12 @@ Call = Callable[..., Ran]
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with log.parquet and features.parquet."""
+    """A folder with log.parquet, the same log as statistics, and features.parquet."""
     folder, part = tmp_path_factory.mktemp("inputs"), make_part(1)
     data = with_ids(replace(part.data, feature_names=("a", "b", "c", "d"), labels=part.relevance.astype(np.float32)))
     model = PositionBasedModel(EXAMINATION, relevance_slope=1.0, relevance_noise=0.0)
     write_raw_log(folder / "log.parquet", data, part.logging_scores, model, 4_000, np.random.default_rng(2))
+    load_log(folder / "log.parquet").write(folder / "stats")
     write_features(folder / "features.parquet", data, production=part.logging_scores)
     return folder
 
@@ -48,8 +46,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the inputs, as the current folder."""
-    for name in ("log.parquet", "features.parquet"):
-        shutil.copy(inputs / name, tmp_path)
+    shutil.copytree(inputs, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -96,14 +93,14 @@ def test_a_model_a_table_and_words(here: Path, call: Call) -> None:
     assert f"{change:+.1%} relative to the current ranker" in ran.out
     assert "not a certificate" in ran.out
     assert manifest["inputs"]["log"]["source"] == "log.parquet"
-    assert {file.name for file in here.iterdir()} - {"cache"} == {"features.parquet", "log.parquet", "model"}
+    assert {file.name for file in here.iterdir()} - {"cache"} == {"features.parquet", "log.parquet", "model", "stats"}
 
 
 def test_columns_of_text_are_named(here: Path, call: Call) -> None:
     features = pq.read_table(here / "features.parquet")
     titles = pa.array([f"title {row}" for row in range(len(features))])
     pq.write_table(features.append_column("title", titles), here / "features.parquet")
-    assert "not features: title." in words(call(*KNOWN).out)
+    assert "not features: title." in words(call(*KNOWN, log="stats").out)
 
 
 def rank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> pa.Table:
@@ -123,7 +120,7 @@ def test_text_and_missing_values_as_features(
     own = table.set_column(place, "b", pa.array(holes, pa.float32())).append_column("brand", pa.array(brand))
     pq.write_table(own, "features.parquet")
     options = (*KNOWN, "--no-compare", "--scaling", "none", "--no-log1p")
-    assert call(*options, "--categorical", "brand", "--missing", "indicator").exit_code == 0
+    assert call(*options, "--categorical", "brand", "--missing", "indicator", log="stats").exit_code == 0
     schema = Policy.load(here / "model").schema
     assert schema.names == ("a", "b", "c", "d", "brand=x", "brand=y", "b is missing")
     assert (schema.categories, schema.indicators) == ({"brand": ("x", "y")}, ("b",))
@@ -139,7 +136,7 @@ def test_text_and_missing_values_as_features(
         return made.append_column("b is missing", pa.array([float(hole is None) for hole in holes]))
 
     pq.write_table(by_hand(brand), "features.parquet")
-    assert call(*options).exit_code == 0
+    assert call(*options, log="stats").exit_code == 0
     assert rank(monkeypatch, capsys).equals(ranked)
     pq.write_table(by_hand(["new"] * len(table)), "features.parquet")
     assert rank(monkeypatch, capsys).equals(other)
@@ -181,7 +178,6 @@ def test_it_is_the_same_as_from_python(here: Path, call: Call) -> None:
 
 
 def test_a_folder_of_statistics_gives_the_same_as_the_log(here: Path, call: Call) -> None:
-    load_log("log.parquet").write("stats")
     call(*KNOWN, "--no-compare")
     of_log = Policy.load(here / "model")
     assert call(*KNOWN, "--no-compare", log="stats").exit_code == 0
@@ -193,7 +189,7 @@ def test_a_folder_of_statistics_gives_the_same_as_the_log(here: Path, call: Call
 
 def test_chosen_features_and_those_to_ignore(here: Path, call: Call) -> None:
     def names(*arguments: str) -> tuple[str, ...]:
-        assert call(*GIVEN, "--no-compare", *arguments).exit_code == 0
+        assert call(*GIVEN, "--no-compare", *arguments, log="stats").exit_code == 0
         return Policy.load(here / "model").schema.names
 
     assert names() == ("a", "b", "c", "d", "production")
@@ -204,7 +200,7 @@ def test_chosen_features_and_those_to_ignore(here: Path, call: Call) -> None:
 
 
 def test_method_and_estimated_examination(here: Path, call: Call) -> None:
-    ran = call("--method", "naive", "--no-compare", "--ignore", "production")
+    ran = call("--method", "naive", "--no-compare", "--ignore", "production", log="stats")
     assert ran.exit_code == 0
     assert list(cells(ran.out)) == ["current ranker", "naive"]
     curve = ", ".join(f"{value:.3g}" for value in Policy.load(here / "model").examination)
@@ -213,7 +209,7 @@ def test_method_and_estimated_examination(here: Path, call: Call) -> None:
 
 
 def test_auto_is_gain_bound_for_a_scorer_without_trees(here: Path, call: Call) -> None:
-    ran = call("--method", "auto", "--no-compare")
+    ran = call("--method", "auto", "--no-compare", log="stats")
     assert ran.exit_code == 0
     assert Policy.load(here / "model").manifest["settings"]["method"] == "gain-bound"
     assert "gain-bound" in cells(ran.out)
@@ -231,7 +227,7 @@ def test_other_columns_of_the_log(here: Path, call: Call) -> None:
 
 def test_documents_without_features(here: Path, call: Call) -> None:
     pq.write_table(pq.read_table("features.parquet").slice(1), "features.parquet")
-    ran = call(*GIVEN)
+    ran = call(*GIVEN, log="stats")
     assert ran.exit_code == 1
     assert ran.err.startswith("Error: features.parquet: ")
     assert not (here / "model").exists()
@@ -261,11 +257,6 @@ def test_a_policy_that_is_estimated_to_be_worse_is_said_to_be(here: Path, call: 
 def test_holes_are_filled_with_the_number_that_stands_for_them(
     here: Path, call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def rank() -> pa.Table:
-        arguments = ["rank", "model", "features.parquet", "--ignore", "production", "--out", "ranked.parquet"]
-        assert run_here(arguments, monkeypatch, capsys).exit_code == 0
-        return pq.read_table("ranked.parquet")
-
     table = pq.read_table("features.parquet")
     holes = [None if row % 3 == 0 else value for row, value in enumerate(table["b"].to_pylist())]
 
@@ -274,19 +265,19 @@ def test_holes_are_filled_with_the_number_that_stands_for_them(
         pq.write_table(table.set_column(table.column_names.index("b"), "b", column), "features.parquet")
 
     write(holes)
-    ran = call(*KNOWN, "--no-compare")
+    ran = call(*KNOWN, log="stats")
     assert (ran.exit_code, ran.out) == (1, "")
     assert ran.err.startswith("Error: features.parquet, row 0, column 'b': ")
     assert not (here / "model").exists()
-    assert call(*KNOWN, "--no-compare", "--missing", "0.5").exit_code == 0
+    assert call(*KNOWN, "--missing", "0.5", log="stats").exit_code == 0
     filled = Policy.load(here / "model")
-    python = SafeRanker(**IN_PYTHON, missing=0.5).fit("log.parquet", "features.parquet")
-    ranked = rank()
+    python = SafeRanker(**IN_PYTHON, missing=0.5).fit("stats", "features.parquet")
+    ranked = rank(monkeypatch, capsys)
     write([0.5 if value is None else value for value in holes])
-    assert call(*KNOWN, "--no-compare").exit_code == 0
+    assert call(*KNOWN, log="stats").exit_code == 0
     by_hand = Policy.load(here / "model")
     assert parameters(filled.scorer) == parameters(by_hand.scorer) == parameters(python.policy.scorer)
-    assert rank().equals(ranked)
+    assert rank(monkeypatch, capsys).equals(ranked)
 
 
 def test_warnings_about_the_examination_go_to_stderr(here: Path, call: Call) -> None:
@@ -300,30 +291,18 @@ def test_warnings_about_the_examination_go_to_stderr(here: Path, call: Call) -> 
 
 def test_no_chance_of_a_verdict_is_foreseen_for_a_log_that_certify_refuses(here: Path, call: Call) -> None:
     trees = "--logging-scores", "production", "--method", "auto", "--scorer", "gbdt"
-    assert "chance that certify" in call("--examination", "1,0.5,0.25", *trees).out
-    contradicted = call("--examination", "1,1,1", *trees)
+    assert "chance that certify" in call("--examination", "1,0.5,0.25", *trees, log="stats").out
+    contradicted = call("--examination", "1,1,1", *trees, log="stats")
     assert contradicted.err.startswith("Warning: ")
     assert "Predicted" in contradicted.out
     assert "chance that certify" not in contradicted.out
     assert (here / "model").is_dir()
 
 
-def test_interrupted_it_leaves_nothing_behind(here: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(fit_policy, "learn", interrupted)
-    before = set(here.iterdir())
-    ran = call(*KNOWN, "--no-compare")
-    assert (ran.exit_code, ran.err) == (130, "Interrupted.\n")
-    assert set(here.iterdir()) == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "exit_code"),
     [
         (["--out", "log.parquet"], 2),
-        (["--out", "log.parquet/model"], 2),
         (["--missing", "zero"], 2),
         (["--column", "click"], 2),
         (["--delta", "1"], 2),
@@ -354,7 +333,7 @@ def test_where_training_stands() -> None:
 
 
 def test_what_training_takes_the_current_ranker_to_show_is_recorded(here: Path, call: Call) -> None:
-    assert call(*GIVEN, "--logging-policy", "modelled", "--ignore", "production").exit_code == 0
+    assert call(*GIVEN, "--logging-policy", "modelled", "--ignore", "production", log="stats").exit_code == 0
     assert Policy.load(here / "model").manifest["settings"]["logging_exposure"] == "modelled"
 
 

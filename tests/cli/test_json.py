@@ -12,6 +12,8 @@ import typer.main
 
 from saferank.cli.json_output import json_text
 from saferank.cli.main import app
+from saferank.plan.make_plan import make_plan
+from saferank.plan.plan import Plan
 from saferank.verdict.certificate import Verdict
 from tests.cli.running import Call
 from tests.verdict.small_log import linear_policy, small_log
@@ -115,7 +117,15 @@ def test_a_watch_says_its_looks_elsewhere(folder: Path, saferank: Call, monkeypa
 
 
 def test_plan_takes_a_file_or_none(folder: Path, saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is planned is planned once: the calls differ in where they write it."""
     monkeypatch.chdir(folder)
+    planned: list[Plan] = []
+
+    def once(*arguments: Any, **options: Any) -> Plan:
+        planned.extend([] if planned else [make_plan(*arguments, **options)])
+        return planned[0]
+
+    monkeypatch.setattr("saferank.plan.make_plan.make_plan", once)
     printed = [
         saferank("plan", *more) for more in ([*LOG, "--json"], ["--json", *LOG[1:], LOG[0]], [*LOG, "--json", "-"])
     ]

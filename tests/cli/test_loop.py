@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from saferank.lab.raw_log import write_raw_log
 from saferank.policy.policy import Policy
@@ -12,6 +13,7 @@ from tests.cli.running import Ran, words
 from tests.verdict.small_log import small_log
 
 
+@pytest.mark.usefixtures("short_training")
 def test_two_rounds(tmp_path: Path, saferank: Callable[..., Ran]) -> None:
     world = small_log()
     data = world.data

@@ -97,15 +97,6 @@ def test_exit_code_and_text_of_an_error(
     assert saferank("data", "anything") == (exit_code, "", text)
 
 
-def test_interrupted(saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(_: str) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(dataset, "load_dataset", interrupt)
-    ran = saferank("data", "anything")
-    assert (ran.exit_code, ran.err) == (130, "Interrupted.\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -122,16 +113,6 @@ def test_wrong_call(arguments: list[str], text: str, saferank: Call) -> None:
     assert "Traceback" not in ran.err
 
 
-def test_terminated(saferank: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def terminate(_: str) -> None:
-        signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr(dataset, "load_dataset", terminate)
-    ran = saferank("data", "anything")
-    assert (ran.exit_code, ran.err) == (143, "Terminated.\n")
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-
-
 @pytest.mark.parametrize(("sent", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_query_that_is_interrupted_raises_an_error_of_its_own(
     sent: signal.Signals, exit_code: int, saferank: Call, monkeypatch: pytest.MonkeyPatch
@@ -144,6 +125,7 @@ def test_a_query_that_is_interrupted_raises_an_error_of_its_own(
 
     monkeypatch.setattr(dataset, "load_dataset", query)
     assert saferank("data", "anything").exit_code == exit_code
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_as_a_module() -> None:

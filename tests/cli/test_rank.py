@@ -125,7 +125,6 @@ def test_nan_as_the_schema_says(here: Path, call: Call) -> None:
     [
         (["--out", "ranked.txt"], 2),
         (["--cutoff", "4"], 2),
-        (["--out", "candidates.parquet/r.csv"], 2),
         (["--out", "candidates.parquet"], 2),
         (["--serve-as", "magic"], 2),
         (["--ignore", "age"], 1),

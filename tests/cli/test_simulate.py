@@ -107,20 +107,6 @@ def test_examination_as_a_list_and_other_relevance(out: Path) -> None:
         assert abs(click[position == rank].mean() - chance) <= 5 * np.sqrt(chance * (1 - chance) / 4_000)
 
 
-def test_the_place_of_the_log_is_checked_before_the_data_is_read(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    call("--interactions", "10", "--out", out.parent / "new" / "folder" / "log.parquet")
-    assert (out.parent / "new" / "folder" / "log.parquet").is_file()
-
-    def work(_: str) -> Dataset:
-        raise AssertionError("the data is not to be read")
-
-    monkeypatch.setattr(dataset, "load_dataset", work)
-    out.touch()
-    for wrong in (out.parent, out / "log", out / "a" / "log"):
-        with pytest.raises(UsageError, match=str(wrong)):
-            call("--interactions", "10", "--out", wrong)
-
-
 def test_the_scores_are_those_of_the_logging_policy(out: Path, asked: dict[str, object]) -> None:
     """It shows the last document of each query first, and was made as it was asked for."""
     policy = "--logging-fraction", "0.5", "--seed", "3"

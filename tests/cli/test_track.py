@@ -12,6 +12,7 @@ from saferank.cli.track import EXPERIMENT, _shown
 from tests.cli.running import Ran
 from tests.verdict.small_log import linear_policy, small_log
 
+pytestmark = pytest.mark.usefixtures("short_training")
 Call = Callable[..., Ran]
 FIT = ("fit", "log.parquet", "--features", "features.parquet", "--out", "model", "--ignore", "logging_score")
 QUICK = ("--method", "exposure-ips", "--scorer", "linear", "--epochs", "1", "--track", "mlflow")
@@ -23,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: a log, features, and a model that is better than what made the log."""
     monkeypatch.chdir(tmp_path)
     world = small_log()
-    world.write(tmp_path / "log.parquet", 8_000)
+    world.write(tmp_path / "log.parquet", 3_000)
     world.write_features(tmp_path / "features.parquet")
     linear_policy(0.3, 0.5).save("better")
     return tmp_path

@@ -32,8 +32,7 @@ def test_reading_is_logged(log: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert {record.levelno for record in caplog.records} == {logging.INFO}
 
 
-@pytest.mark.parametrize("place", [0, 2])
-@pytest.mark.parametrize("option", ["-v", "--verbose"])
+@pytest.mark.parametrize(("option", "place"), [("-v", 0), ("--verbose", 2)])
 def test_verbose_shows_steps_with_their_times(
     option: str, place: int, log: Path, saferank: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

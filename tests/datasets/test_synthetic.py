@@ -16,7 +16,6 @@ from saferank.datasets.synthetic import (
     PRESETS,
     STATISTICS,
     Preset,
-    _draw_lengths,
     synthetic_dataset,
 )
 from saferank.engine.errors import UsageError
@@ -89,15 +88,6 @@ def test_unknown_presets_and_seeds(preset: str) -> None:
         synthetic_dataset(preset)
 
 
-def test_sizes_of_the_presets(small: Dataset) -> None:
-    assert {name: preset.queries for name, preset in PRESETS.items()} == {
-        "small": (600, 200, 200),
-        "mslr10k": (6_000, 2_000, 2_000),
-        "mslr30k": (18_900, 6_300, 6_300),
-    }
-    assert tuple(part.queries for part in small.splits.values()) == (600, 200, 200)
-
-
 def test_splits_have_nothing_in_common(small: Dataset) -> None:
     rows = [{row.tobytes() for row in part.features} for part in small.splits.values()]
     assert len(set.union(*rows)) == sum(part.documents for part in small.splits.values())
@@ -112,15 +102,6 @@ def test_list_lengths(small: Dataset, long_lists: RankingData) -> None:
         assert abs(lengths.mean() - mean) < 5 * mean * np.sqrt(0.75 / len(lengths))
         assert 1 <= lengths.min() < 0.15 * mean
         assert 4.5 * mean < lengths.max() <= 1_000
-
-
-def test_lengths_reach_from_1_to_about_1000() -> None:
-    for seed in range(5):
-        lengths = _draw_lengths(np.random.default_rng(seed), 18_900, 120.0)
-        assert abs(lengths.mean() - 120) < 5 * 120 * np.sqrt(0.75 / len(lengths))
-        assert lengths.min() <= 2
-        assert 850 < lengths.max() <= 1_000
-        assert (lengths == 1_000).mean() < 0.001
 
 
 def test_longest_and_shortest_list() -> None:

@@ -11,16 +11,14 @@ from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.leaking_features import leaking_features
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog, pair_ids
-from tests.shops import World, make_shop, noisy
+from tests.shops import World, noisy_world
 
 Floats = NDArray[np.float64]
 
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    rng = np.random.default_rng(1)
-    shop = make_shop(rng, queries=60, documents=10, cutoff=5)
-    return World(shop, noisy(shop, rng))
+    return noisy_world(60, 10, 5)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from saferank.logs.aggregated_log import SCHEMAS, AggregatedLog
+from saferank.logs.aggregated_log import AggregatedLog
+from tests.log_tables import log_table
 
 Array = NDArray[Any]
 
@@ -124,10 +125,10 @@ def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **mani
     patterns = {name: values[chosen] for name, values in about.items()}
     clicked = [sorted(_ids("d", log.ranking[one][log.click[one]]).tolist()) for one in chosen]
     tables = (
-        _table("shown_counts", {name: counts[name].combine_chunks() for name in counts.column_names}),
-        _table("patterns", {**patterns, "clicked": clicked, "interactions": np.ones(len(chosen), np.int64)}),
+        log_table("shown_counts", {name: counts[name].combine_chunks() for name in counts.column_names}),
+        log_table("patterns", {**patterns, "clicked": clicked, "interactions": np.ones(len(chosen), np.int64)}),
     )
-    sample = _table("sample", {**rows, "impression": i, "click": log.click[i, k].astype(np.int8)})
+    sample = log_table("sample", {**rows, "impression": i, "click": log.click[i, k].astype(np.int8)})
     periods = [[f"2026-03-{one + 1:02d}T00:00:00", f"2026-03-{one + 1:02d}T23:59:59"] for one in range(day.max() + 1)]
     known = {"cutoff": ranks, "source": "clicks.parquet", "period": None, "periods": periods if dated else []}
     return AggregatedLog(*tables, {**known, **manifest}, None, sample)
@@ -135,13 +136,3 @@ def aggregate(log: Log, *, unit: Array | None = None, dated: bool = True, **mani
 
 def _ids(letter: str, numbers: Array) -> NDArray[np.str_]:
     return np.char.add(letter, numbers.astype(str))
-
-
-def _table(name: str, columns: dict[str, Any]) -> pa.Table:
-    """The table of that name in an aggregated log; columns that are not given are empty."""
-    rows = len(columns["query_id"])
-    made = [
-        pa.array(columns[of.name]).cast(of.type) if of.name in columns else pa.nulls(rows, of.type)
-        for of in SCHEMAS[name]
-    ]
-    return pa.table(made, schema=SCHEMAS[name])

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,13 @@ def test_every_format_is_tried() -> None:
     assert set(FORMATS) == set(EVERY)
 
 
-@pytest.mark.parametrize("scorer", SCORERS)
-@pytest.mark.parametrize("missing", ["error", 0.0, -3.5, "indicator"])
-@pytest.mark.parametrize("log1p", [True, False])
-@pytest.mark.parametrize("scaling", ["per-query", "none"])
+PREPARED = list(product(["trees+linear"], ["error", 0.0, -3.5, "indicator"], [True, False], ["per-query", "none"]))
+
+
+@pytest.mark.parametrize(
+    ("scorer", "missing", "log1p", "scaling"),
+    [*PREPARED, *((scorer, "indicator", True, "per-query") for scorer in SCORERS if scorer != "trees+linear")],
+)
 def test_onnx_holds_every_policy(scorer: str, missing: Any, log1p: bool, scaling: str) -> None:
     more = WITH_INDICATOR if missing == "indicator" else {"missing": missing}
     assert difference(policy(scorer, log1p=log1p, scaling=scaling, **more), "onnx") <= TOLERATED

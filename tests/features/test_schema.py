@@ -170,6 +170,9 @@ def test_json_and_back(schema: FeatureSchema) -> None:
     assert FeatureSchema.from_json(json.loads(json.dumps(schema.as_json()))) == schema
 
 
+AS_JSON = json.loads(json.dumps(FeatureSchema(NAMES).as_json()))
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -179,6 +182,10 @@ def test_json_and_back(schema: FeatureSchema) -> None:
         {"names": ["a"], "log1p": 1, "scaling": "none", "missing": "error"},
         {"names": ["a"], "log1p": True, "scaling": "z", "missing": "error"},
         {"names": ["a"], "log1p": True, "scaling": "none", "missing": None},
+        AS_JSON | {"names": [1, 2]},
+        AS_JSON | {"categories": []},
+        AS_JSON | {"categories": {"brand": "Acme"}},
+        AS_JSON | {"indicators": [1]},
     ],
 )
 def test_what_is_no_schema(values: Any) -> None:

@@ -29,19 +29,19 @@ from saferank.features.load_features import with_ids
 from saferank.lab.end_to_end import production_policy, true_utility
 from saferank.lab.world import World, make_world, prepare
 from saferank.learning.settings import FitSettings
+from saferank.learning.training_loop import one_thread
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.policy.policy import Policy
-from tests.lab.small_world import one_thread
 
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """A quarter of `synthetic:small`, with clicks that say much about relevance."""
+    """An eighth of `synthetic:small`, with clicks that say much about relevance."""
     small = synthetic_dataset("small")
-    quarter = Dataset(small.name, *(split.subset(np.arange(split.queries // 4)) for split in splits(small)))
+    part = Dataset(small.name, *(split.subset(np.arange(split.queries // 8)) for split in splits(small)))
     model = PositionBasedModel(relevance_slope=0.2, relevance_noise=0.05)
     with one_thread():
-        return make_world(prepare(quarter), seed=1, fraction=0.1, click_model=model)
+        return make_world(prepare(part), seed=1, fraction=0.1, click_model=model)
 
 
 def splits(dataset: Dataset) -> tuple[RankingData, ...]:
@@ -72,7 +72,7 @@ def test_what_is_live_changes_only_with_a_certificate(
     before = true_utility(production_policy(world, data), world, data)
     rho = exposure(world.logging_scores["train"], world.train.offsets, world.click_model.examination)
     assert before == pytest.approx(float(rho @ world.relevance("train")) / data.queries, rel=1e-3)
-    first, second = loop(2, 8_000)
+    first, second = loop(2, 5_000)
     assert first.verdict == "DEPLOY"
     assert first.lower >= 0
     assert first.candidate > first.utility > before  # flatter than what was learned, and better than what was live

@@ -13,10 +13,10 @@ from saferank.lab.click_worlds import CLICK_WORLDS
 from saferank.lab.paper_methods import Exposure, evaluate, learn_in_world, logged_parts, simulate_logs
 from saferank.lab.results import PAPER_METHODS
 from saferank.learning.methods import method_named
-from saferank.learning.training_loop import FitResult
+from saferank.learning.training_loop import FitResult, one_thread
 from saferank.policy.scorers import make_scorer, score
 from saferank.policy.scorers.trees import Trees
-from tests.lab.small_world import QUICK, one_thread, small_world
+from tests.lab.small_world import QUICK, small_world
 from tests.oracles.enumeration import ranking_probabilities
 
 

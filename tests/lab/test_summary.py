@@ -1,5 +1,4 @@
 import math
-from dataclasses import astuple
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,20 +7,11 @@ import pytest
 
 from saferank.engine.errors import DataError, UsageError
 from saferank.lab.break_even import BreakEven, break_even_points, crossing
-from saferank.lab.deployment_rules import DEPLOYMENT_RULES
 from saferank.lab.paper_findings import PaperFinding, paper_findings
-from saferank.lab.paper_methods import ALL_METHODS
 from saferank.lab.results import (
-    KNOWN_METHODS,
-    LABELS,
-    NEIGHBOURS,
-    TOLD_METHODS,
-    TRUST_METHODS,
     Metric,
-    Told,
     aligned,
     differences,
-    method_and_told,
     nearest,
     plain_number,
     read_results,
@@ -433,20 +423,3 @@ def test_the_gain_is_stated_under_the_table_and_one_table_has_one() -> None:
     with pytest.raises(DataError) as error:
         read_results(rows.set_column(column, "gain", pa.array(["linear", "exponential"])))
     assert error.value.column == "gain"
-
-
-def test_names_of_results_say_what_a_method_is_told() -> None:
-    told = {name: method_and_told(name) for name in LABELS}
-    assert {method for method, _ in told.values()} == set(ALL_METHODS)
-    assert told["exposure-crm"][1] == Told()
-    found = {(told[name][0], *astuple(told[name][1])[1:]) for name in TOLD_METHODS}
-    ways = [(True, True, False), (True, False, False), (False, True, False), (False, False, True)]
-    nothing = (False, False, False)
-    described = [(*way, "", "") for way in ways] + [(*nothing, rule, "") for rule in DEPLOYMENT_RULES]
-    trust = [(*nothing, "", "known"), (*nothing, "", "estimated"), (*nothing, "", "none")]
-    exposure, others = ("exposure-ips", "exposure-crm"), ("doubly-robust", "safe-doubly-robust", "prpo")
-    expected = {(method, *way) for method in exposure for way in described}
-    assert found == expected | {(method, *way) for method in (*exposure, *others) for way in trust}
-    assert {told[name][1].trust for name in TRUST_METHODS} == {"known", "estimated", "none"}
-    assert {told[name][1].exposure or told[name][1].start for name in KNOWN_METHODS} == {True}
-    assert set(NEIGHBOURS) <= set(LABELS)

@@ -7,8 +7,9 @@ from saferank.datasets.synthetic import synthetic_dataset
 from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.lab.paper_methods import evaluate
 from saferank.lab.world import SPLITS, make_world
+from saferank.learning.training_loop import one_thread
 from saferank.policy.scorers import make_scorer, score
-from tests.lab.small_world import one_thread, small_dataset, small_world
+from tests.lab.small_world import small_dataset, small_world
 
 
 def test_prepared_features_lie_between_0_and_1_in_every_query_and_rank_as_before() -> None:

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import SCHEMAS, AggregatedLog
+from saferank.logs.aggregated_log import AggregatedLog
+from tests.log_tables import log_table
 
 
 def aggregated_log(data: RankingData, parts: Mapping[str, LogStatistics]) -> AggregatedLog:
@@ -26,23 +27,16 @@ def aggregated_log(data: RankingData, parts: Mapping[str, LogStatistics]) -> Agg
             "shown": log.shown[document, rank],
             "clicked": log.clicked[document, rank],
         }
-        impressions.append(_table("shown_counts", columns))
+        impressions.append(log_table("shown_counts", columns))
         issued = np.flatnonzero(log.interactions)
         columns = {
             "part": [name] * len(issued),
             "period": [0] * len(issued),
-            "segment": [None] * len(issued),
-            "unit": [None] * len(issued),
             "query_id": data.query_ids[issued],
             "clicked": [[]] * len(issued),
-            "rewards": [None] * len(issued),
             "interactions": log.interactions[issued],
         }
-        patterns.append(_table("patterns", columns))
+        patterns.append(log_table("patterns", columns))
     cutoff = max(log.cutoff for log in parts.values())
     manifest = {"source": "log.parquet", "cutoff": cutoff, "split": {"by": "hash", "seed": 0}}
     return AggregatedLog(pa.concat_tables(impressions), pa.concat_tables(patterns), manifest)
-
-
-def _table(name: str, columns: Mapping[str, object]) -> pa.Table:
-    return pa.table({field.name: pa.array(columns[field.name], field.type) for field in SCHEMAS[name]})

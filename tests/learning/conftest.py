@@ -1,18 +1,15 @@
 from collections.abc import Iterator
 
 import pytest
-import torch
 
+from saferank.learning.training_loop import one_thread
 from tests.learning.problem import Part, make_part
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """These models are so small that a second thread of PyTorch only waits, long on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="package")

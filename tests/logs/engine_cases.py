@@ -1,13 +1,21 @@
 """What every engine has to count as DuckDB does, to the last count: logs that are hard to sort, split or check."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
+from saferank.engine.errors import DataError
+from saferank.files.table_url import without_secrets
 from saferank.logs.aggregated_log import SCHEMAS, AggregatedLog
+from saferank.logs.click_log import open_log
+from saferank.logs.load_log import load_log
 from saferank.logs.split import HashSplit, TimeSplit, UntilSplit
+from saferank.logs.training_rows import write_training_rows
 
 BEGINNINGS = ("B", "a", "_c", "b-1", "b 0", "É", "ä", "🦆", "Z", "'", '"', "%s")
 """Of ids: a dictionary sorts them otherwise than by bytes, and quotes and the like must reach the engine unchanged."""
@@ -75,3 +83,33 @@ def assert_same(ours: AggregatedLog, theirs: AggregatedLog) -> None:
     assert {name: value for name, value in ours.manifest.items() if name not in own} == {
         name: value for name, value in theirs.manifest.items() if name not in own
     }
+
+
+def with_bad_rows(log: pa.Table) -> pa.Table:
+    rows = log.to_pylist()
+    rows[3]["query_id"], rows[4]["document_id"], rows[5]["position"] = None, None, 0
+    rows += [{**rows[20], "position": 99}, {**rows[30], "document_id": "another", "query_id": "another"}]
+    return pa.Table.from_pylist(rows)
+
+
+def same_errors(ours: pa.Table, theirs: str) -> list[list[str]]:
+    """Bad rows are dropped alike; return the lines of both errors, without the name of the log."""
+    assert_same(load_log(ours, on_bad_rows="drop"), load_log(theirs, on_bad_rows="drop"))
+    messages = []
+    for source in (ours, theirs):
+        with pytest.raises(DataError) as caught:
+            load_log(source)
+        messages.append(str(caught.value).removeprefix(f"{caught.value.file}: ").split("\n"))
+    assert caught.value.file == without_secrets(theirs)
+    return messages
+
+
+def assert_same_training_rows(ours: pa.Table, theirs: str, folder: Path) -> None:
+    files = [folder / f"{place}.parquet" for place in range(2)]
+    made = [
+        write_training_rows(open_log(log), HashSplit(), file) for log, file in zip((ours, theirs), files, strict=True)
+    ]
+    assert made[0] == made[1]
+    order = [("impression_id", "ascending"), ("position", "ascending")]
+    tables = [pq.read_table(file).sort_by(order).to_pylist() for file in files]
+    assert tables[0] == tables[1]

@@ -19,34 +19,13 @@ from saferank.logs.load_log import load_log
 from saferank.logs.log_queries import interactions_of
 from saferank.logs.run_query import fetch, quietly, run_once
 from saferank.logs.split import HashSplit, Split, TimeSplit
+from tests.logs.engine_cases import hard_log
 
 
 def random_log(seed: int, *, whole_numbers: bool = False, longest: int = 8) -> list[dict[str, Any]]:
-    """Impressions of 1 to `longest` documents, some with gaps in their positions, in random order of rows.
-
-    Every seventh impression is of nobody; a click is worth 0, 0.5, 1 or 1.5.
-    """
-    rng = np.random.default_rng(seed)
-    rows = []
-    for impression in range(300):
-        query = int(rng.integers(5))
-        shown = rng.permutation(12)[: rng.integers(1, longest + 1)]
-        positions = np.sort(rng.permutation(longest)[: len(shown)]) + 1
-        for document, position in zip(shown.tolist(), positions.tolist(), strict=True):
-            rows.append(
-                {
-                    "impression_id": impression if whole_numbers else f"i{impression}",
-                    "query_id": query if whole_numbers else f"q{query}",
-                    "document_id": document if whole_numbers else f"d{document}",
-                    "position": position,
-                    "click": int(rng.random() < 0.3),
-                    "timestamp": impression * 1_200 + position,  # of four days and some hours
-                    "device": "phone" if impression % 3 else "desk",
-                    "user": f"u{impression * impression % 41}" if impression % 7 else None,
-                    "price": float(rng.integers(4)) / 2,
-                }
-            )
-    return [rows[place] for place in rng.permutation(len(rows))]
+    """A log of four days and some hours that is hard to sort, with times in seconds; every seventh is of nobody."""
+    rows = hard_log(seed, numbers=whole_numbers, longest=longest).to_pylist()
+    return [row | {"timestamp": row.pop("second")} for row in rows]
 
 
 def by_hand(
@@ -170,8 +149,7 @@ def test_a_folder_of_statistics_has_no_id_of_a_user(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("split", "by"), [(HashSplit(seed=2), "unit"), (HashSplit(by="query"), "query")])
 def test_a_unit_or_query_belongs_to_one_part(tmp_path: Path, split: Split | None, by: str) -> None:
-    rows = random_log(7)
-    rows = [row | {"query_id": f"q{int(row['impression_id'][1:]) % 50}"} for row in rows]
+    rows = [row | {"query_id": f"q{row['impression_id'] % 50}"} for row in random_log(7, whole_numbers=True)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
     log = load_log(tmp_path / "log.parquet", split=split, unit="user")
     assert log.manifest["split"]["by"] == by
@@ -221,12 +199,13 @@ def test_a_small_log_is_its_own_sample(tmp_path: Path) -> None:
 
 
 def test_impressions_without_a_time_are_of_the_first_period(tmp_path: Path) -> None:
-    rows = [row | ({"timestamp": None} if row["impression_id"] == "i299" else {}) for row in random_log(10)]
+    log = random_log(10, whole_numbers=True)
+    rows = [row | ({"timestamp": None} if row["impression_id"] == 299 else {}) for row in log]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
-    log = load_log(tmp_path / "log.parquet")
+    counted = load_log(tmp_path / "log.parquet")
     undated = sum(row["timestamp"] is None for row in rows)
-    assert f"{undated} of {len(rows):,} rows had no timestamp" in log.manifest["notes"][0]
-    counts = log.patterns.group_by("period").aggregate([("interactions", "sum")]).to_pylist()
+    assert f"{undated} of {len(rows):,} rows had no timestamp" in counted.manifest["notes"][0]
+    counts = counted.patterns.group_by("period").aggregate([("interactions", "sum")]).to_pylist()
     found = {row["period"]: row["interactions_sum"] for row in counts}
     assert found == {0: 72 + 1, 1: 72, 2: 72, 3: 72, 4: 11}
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import ibis
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from saferank.engine.errors import DataError, UsageError
@@ -19,10 +18,16 @@ from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
 from saferank.logs.run_query import fetch, run_once
 from saferank.logs.source import find_source
-from saferank.logs.split import HashSplit
-from saferank.logs.training_rows import write_training_rows
 from tests.cli.running import run_here
-from tests.logs.engine_cases import CASES, assert_same, hard_log, nested_rows
+from tests.logs.engine_cases import (
+    CASES,
+    assert_same,
+    assert_same_training_rows,
+    hard_log,
+    nested_rows,
+    same_errors,
+    with_bad_rows,
+)
 from tests.servers import PASSWORD, postgres_server
 
 pytest.importorskip("psycopg", reason="pip install 'saferank[postgres]'")
@@ -108,23 +113,16 @@ def test_an_ibis_table(server: str, connection: Any) -> None:
 @engines
 @pytest.mark.parametrize("lists", [False, True])
 def test_bad_rows(server: str, connection: Any, lists: bool) -> None:
-    rows = (nested_rows(hard_log()) if lists else hard_log()).to_pylist()
+    table, name = with_bad_rows(hard_log()), f"bad_{lists}".lower()
     if lists:
+        rows = nested_rows(hard_log()).to_pylist()
         rows[3]["clicks"].append(1)
         rows[5]["clicks"], rows[7]["document_ids"], rows[8]["clicks"] = None, None, []
-    else:
-        rows[3]["query_id"], rows[4]["document_id"], rows[5]["position"] = None, None, 0
-        rows += [{**rows[20], "position": 99}, {**rows[30], "document_id": "another", "query_id": "another"}]
-    table, name = pa.Table.from_pylist(rows), f"bad_{lists}".lower()
+        table = pa.Table.from_pylist(rows)
     put(connection, name, table)
-    assert_same(load_log(table, on_bad_rows="drop"), load_log(f"{server}/{name}", on_bad_rows="drop"))
-    counts = []
-    for source in (table, f"{server}/{name}"):
-        with pytest.raises(DataError) as caught:
-            load_log(source)
-        counts.append([line for line in str(caught.value).split("\n")[1:] if not line.startswith("    ")])
+    ours, theirs = same_errors(table, f"{server}/{name}")
+    counts = [[line for line in lines[1:] if not line.startswith("    ")] for lines in (ours, theirs)]
     assert counts[0] == counts[1]
-    assert caught.value.file == without_secrets(f"{server}/{name}")
 
 
 @engines
@@ -163,14 +161,7 @@ def test_who_may_make_no_table_can_count(server: str, caplog: pytest.LogCaptureF
 
 @engines
 def test_training_rows(server: str, tmp_path: Path) -> None:
-    made = [
-        write_training_rows(open_log(log), HashSplit(), tmp_path / f"{place}.parquet")
-        for place, log in enumerate((hard_log(), f"{server}/log"))
-    ]
-    assert made[0] == made[1]
-    order = [("impression_id", "ascending"), ("position", "ascending")]
-    ours, theirs = (pq.read_table(tmp_path / f"{place}.parquet").sort_by(order) for place in (0, 1))
-    assert ours.to_pylist() == theirs.to_pylist()
+    assert_same_training_rows(hard_log(), f"{server}/log", tmp_path)
 
 
 @pytest.mark.parametrize("given", ["{url}/none", "{url}", "{url}/shop/none", "{url}/none/log", "{reader}/numbers"])

@@ -6,17 +6,21 @@ from typing import Any
 
 import ibis
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from saferank.engine.errors import DataError
-from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
 from saferank.logs.run_query import fetch, run_once
 from saferank.logs.source import find_source
-from saferank.logs.split import HashSplit
-from saferank.logs.training_rows import write_training_rows
-from tests.logs.engine_cases import CASES, assert_same, hard_log, nested_rows
+from tests.logs.engine_cases import (
+    CASES,
+    assert_same,
+    assert_same_training_rows,
+    hard_log,
+    nested_rows,
+    same_errors,
+    with_bad_rows,
+)
 from tests.servers import spark_cluster
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]  # warnings are of PySpark and pandas
@@ -74,18 +78,10 @@ def test_an_ibis_table(session: Any) -> None:
 
 
 def test_bad_rows(session: Any) -> None:
-    rows = log_here().to_pylist()
-    rows[3]["query_id"], rows[4]["document_id"], rows[5]["position"] = None, None, 0
-    rows += [{**rows[20], "position": 99}, {**rows[30], "document_id": "another", "query_id": "another"}]
-    table = pa.Table.from_pylist(rows)
+    table = with_bad_rows(log_here())
     put(session, "bad", table)
-    assert_same(load_log(table, on_bad_rows="drop"), load_log("spark:///bad", on_bad_rows="drop"))
-    messages = []
-    for source in (table, "spark:///bad"):
-        with pytest.raises(DataError) as caught:
-            load_log(source)
-        messages.append(str(caught.value).removeprefix(f"{caught.value.file}: "))
-    assert messages[0] == messages[1]
+    ours, theirs = same_errors(table, "spark:///bad")
+    assert ours == theirs
 
 
 def test_what_is_read_several_times_is_kept(session: Any) -> None:
@@ -98,14 +94,7 @@ def test_what_is_read_several_times_is_kept(session: Any) -> None:
 
 @pytest.mark.usefixtures("session")
 def test_training_rows(tmp_path: Path) -> None:
-    made = [
-        write_training_rows(open_log(log), HashSplit(), tmp_path / f"{place}.parquet")
-        for place, log in enumerate((log_here(), "spark:///log"))
-    ]
-    assert made[0] == made[1]
-    order = [("impression_id", "ascending"), ("position", "ascending")]
-    ours, theirs = (pq.read_table(tmp_path / f"{place}.parquet").sort_by(order) for place in (0, 1))
-    assert ours.to_pylist() == theirs.to_pylist()
+    assert_same_training_rows(log_here(), "spark:///log", tmp_path)
 
 
 @pytest.mark.parametrize("url", ["spark:///none", "spark:///none/log", "spark:///shop/none"])

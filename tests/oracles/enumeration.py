@@ -10,8 +10,11 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+Policy = dict[tuple[int, ...], float]
+"""The chance of each ranking."""
 
-def ranking_probabilities(scores: Sequence[float], cutoff: int) -> dict[tuple[int, ...], float]:
+
+def ranking_probabilities(scores: Sequence[float] | NDArray[np.float64], cutoff: int) -> Policy:
     """Probability of each ranking of the first min(cutoff, documents with a finite score) ranks."""
     placeable = [document for document, score in enumerate(scores) if score != -math.inf]
     if not placeable:
@@ -40,8 +43,15 @@ def placement(scores: Sequence[float], cutoff: int) -> NDArray[np.float64]:
 
 def exposure(scores: Sequence[float], examination: Sequence[float]) -> NDArray[np.float64]:
     """Expected examination of each document."""
-    result = np.zeros(len(scores))
-    for ranking, probability in ranking_probabilities(scores, len(examination)).items():
+    return exposure_under(ranking_probabilities(scores, len(examination)), examination, len(scores))
+
+
+def exposure_under(
+    policy: Policy, examination: Sequence[float] | NDArray[np.float64], documents: int
+) -> NDArray[np.float64]:
+    """Expected examination of each document, by the chances of the rankings."""
+    result = np.zeros(documents)
+    for ranking, probability in policy.items():
         for rank, document in enumerate(ranking):
             result[document] += probability * examination[rank]
     return result

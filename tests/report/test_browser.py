@@ -4,16 +4,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from saferank.report.doctor_page import doctor_page
-from saferank.report.plan_page import plan_page
-from saferank.report.report_page import report_page
-from saferank.report.reproduction_page import reproduction_page
-from tests.lab.made_up import made_up
-from tests.report.made_report import EVIL, full_report, made_health, made_plan
+from tests.report.made_pages import page as made_page
+from tests.report.made_report import EVIL
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = [
@@ -49,17 +44,12 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """As files; made once for these tests and those of their text."""
     folder = tmp_path_factory.mktemp("pages")
-    pq.write_table(made_up(runs=2, points=5), folder / "results.parquet")
-    made = {
-        "report": report_page(full_report()),
-        "reproduction": reproduction_page(folder),
-        "doctor": doctor_page(made_health()),
-        "plan": plan_page(made_plan()),
-    }
-    for name, text in made.items():
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in made}
+    files = {name: folder / f"{name}.html" for name in CHARTS_OF}
+    for name, file in files.items():
+        file.write_text(made_page(name), encoding="utf-8")
+    return files
 
 
 CHARTS_OF = {"report": 10, "reproduction": 6, "doctor": 2, "plan": 1}

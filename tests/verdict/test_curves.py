@@ -58,14 +58,6 @@ def test_a_given_curve_that_the_log_agrees_with(varied: LogStatistics) -> None:
     np.testing.assert_allclose(other, TRUTH)
 
 
-@pytest.mark.parametrize("power", [2.0, 0.3])
-def test_a_given_curve_that_the_log_contradicts(varied: LogStatistics, power: float) -> None:
-    for trust in (False, True):
-        with pytest.raises(Refused) as raised:
-            curves_for(varied, TRUTH**power, trust=trust, source="log.parquet")
-        assert (raised.value.code, raised.value.file) == ("examination-contradicted", "log.parquet")
-
-
 def test_a_log_that_cannot_tell(fixed: LogStatistics) -> None:
     for given, within, code in (
         (None, False, "examination-unknown"),

@@ -33,6 +33,11 @@ def drawn(world: World, interactions: int, seed: int) -> AggregatedLog:
     return world.draw(interactions, rng).aggregated(rng)
 
 
+@pytest.fixture(scope="module")
+def log(world: World) -> AggregatedLog:
+    return drawn(world, 10_000, 0)
+
+
 def at(ranker: Ranker, temperature: float) -> Ranker:
     return Ranker(ranker.scores / np.float32(temperature), sampled=True)
 
@@ -43,8 +48,7 @@ def judge(world: World, log: AggregatedLog, new: Ranker, settings: CertifySettin
     return certify(ranker, log, settings, logging_scores=world.logging.flat)
 
 
-def test_what_is_proven_is_what_certifying_it_alone_proves(world: World, better: Ranker) -> None:
-    log = drawn(world, 10_000, 0)
+def test_what_is_proven_is_what_certifying_it_alone_proves(world: World, log: AggregatedLog, better: Ranker) -> None:
     found = judge(world, log, better)
     assert found.verdict is Verdict.DEPLOY
     tried = TEMPERATURES[: len(found.exploration) + 1]
@@ -56,8 +60,7 @@ def test_what_is_proven_is_what_certifying_it_alone_proves(world: World, better:
     assert found.temperature == rows[-1][0] > 1.0
 
 
-def test_nothing_is_tried_where_nothing_may_be_flattened(world: World, better: Ranker) -> None:
-    log = drawn(world, 10_000, 0)
+def test_nothing_is_tried_where_nothing_may_be_flattened(world: World, log: AggregatedLog, better: Ranker) -> None:
     by_score = judge(world, log, Ranker(better.scores))
     assert (by_score.verdict, by_score.exploration, by_score.temperature) == (Verdict.DEPLOY, (), 1.0)
     worse = judge(world, log, world.worse(0.2, np.random.default_rng(3), sampled=True))

@@ -13,7 +13,7 @@ from saferank.verdict.checks import Refused
 from saferank.verdict.inputs import VerdictInputs, load_inputs
 from saferank.verdict.ledger import Ledger
 from tests.policy.made import write_features
-from tests.shops import Ranker, World, make_shop, noisy
+from tests.shops import Ranker, World, noisy, noisy_world
 from tests.verdict.small_log import linear_policy, small_log
 
 QUICK = CertifySettings(details=False)
@@ -21,9 +21,7 @@ QUICK = CertifySettings(details=False)
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    rng = np.random.default_rng(1)
-    shop = make_shop(rng, queries=20, documents=6, cutoff=3)
-    return World(shop, noisy(shop, rng))
+    return noisy_world(20)
 
 
 @pytest.fixture(scope="module")

@@ -25,11 +25,11 @@ from tests.shop_log import DAY, START
 from tests.shops import PositionBased, Ranker, Shop, draw
 
 QUICK = CertifySettings(details=False)
-QUERIES, DOCUMENTS = 100, 8
+QUERIES, DOCUMENTS, INTERACTIONS = 100, 8, 3_000
 MIDDAY = datetime(2026, 1, 9, 12, tzinfo=UTC)
 
 
-def equal_shop_log(seed: int, interactions: int = 6_000) -> pa.Table:
+def equal_shop_log(seed: int, interactions: int = INTERACTIONS) -> pa.Table:
     """Rankings drawn at random, in a shop in which every document is wanted alike: no ranker is better."""
     shop = Shop(np.full((7, QUERIES, DOCUMENTS), 0.2), 1.0 / np.arange(1, 4), np.full(QUERIES, 1 / QUERIES))
     ranker = Ranker(np.zeros((QUERIES, DOCUMENTS)), sampled=True)
@@ -91,7 +91,7 @@ def test_only_what_came_later_is_evaluated(log: Path, tmp_path: Path) -> None:
     later = len(table.filter(pc.invert(early))) // 3
     assert found.interactions == pytest.approx(0.8 * later, abs=5 * np.sqrt(0.16 * later))
     parts = found.inputs["log"]["parts"]
-    assert parts["train"]["interactions"] == 6_000 - later
+    assert parts["train"]["interactions"] == INTERACTIONS - later
     # whatever was clicked earlier, what is evaluated stays the same
     other = table.set_column(
         table.schema.get_field_index("click"), "click",

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.bounds.differences import Differences, extreme_sums, paired_differences, second_moments
 from saferank.engine.types.click_patterns import ClickPatterns
+from tests.oracles.enumeration import Policy, exposure_under, ranking_probabilities
 
 Array = NDArray[np.float64]
-Policy = dict[tuple[int, ...], float]
-"""The chance of each ranking."""
 DELTA = 0.05
 LOGS = 1_000
 
@@ -109,26 +108,6 @@ def make_world(name: str, logging: Policy, new: Policy, examination: Array, rele
     return World(name, tuple(total), chances / chances.sum(), rho, rho_0, examination, relevance)
 
 
-def exposure_under(policy: Policy, examination: Array, documents: int) -> Array:
-    rho = np.zeros(documents)
-    for ranking, chance in policy.items():
-        for rank, document in enumerate(ranking):
-            rho[document] += chance * examination[rank]
-    return rho
-
-
-def plackett_luce(scores: Array, cutoff: int) -> Policy:
-    weights = np.exp(scores)
-    policy: Policy = {}
-    for ranking in permutations(range(len(scores)), cutoff):
-        chance, left = 1.0, weights.sum()
-        for document in ranking:
-            chance *= weights[document] / left
-            left -= weights[document]
-        policy[ranking] = chance
-    return policy
-
-
 def without_improvement(relevance: Array, change: Array) -> Array:
     """Move relevance by as little as possible so that `change` in exposure brings nothing."""
     return np.asarray(relevance - change * (change @ relevance) / (change @ change))
@@ -138,7 +117,7 @@ def paper_world() -> World:
     """Five of six documents by Plackett-Luce, examination 1/k^2, relevance near 0.2 to 0.3."""
     rng = np.random.default_rng(1)
     examination = np.arange(1, 6, dtype=np.float64) ** -2.0
-    logging, new = (plackett_luce(scores, 5) for scores in (rng.normal(size=6), 1.5 * rng.normal(size=6)))
+    logging, new = (ranking_probabilities(scores, 5) for scores in (rng.normal(size=6), 1.5 * rng.normal(size=6)))
     change = exposure_under(new, examination, 6) - exposure_under(logging, examination, 6)
     relevance = without_improvement(0.2 + 0.025 * rng.integers(0, 5, 6).astype(np.float64), change)
     return make_world("paper", logging, new, examination, relevance)
@@ -181,7 +160,7 @@ def harmful_world() -> World:
 def make_world_with(world: World, relevance: Array) -> World:
     """The policies of the paper's world; documents whose exposure falls are the more relevant ones."""
     rng = np.random.default_rng(1)
-    logging, new = (plackett_luce(scores, 5) for scores in (rng.normal(size=6), 1.5 * rng.normal(size=6)))
+    logging, new = (ranking_probabilities(scores, 5) for scores in (rng.normal(size=6), 1.5 * rng.normal(size=6)))
     order = np.argsort(world.exposure - world.logging_exposure)
     given = np.empty(6)
     given[order] = relevance

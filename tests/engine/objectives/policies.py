@@ -3,18 +3,8 @@
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Policy = dict[tuple[int, ...], float]
-"""The chance of each ranking."""
-
-
-def exposure_under(policy: Policy, examination: NDArray[np.float64], documents: int) -> NDArray[np.float64]:
-    rho = np.zeros(documents)
-    for ranking, probability in policy.items():
-        for rank, document in enumerate(ranking):
-            rho[document] += probability * examination[rank]
-    return rho
+from tests.oracles.enumeration import Policy
 
 
 def random_policy(documents: int, cutoff: int, rng: np.random.Generator) -> Policy:

@@ -19,7 +19,8 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.lab.simulate import simulate
 from tests.engine.bounds.worlds import DELTA, NAMES, WORLDS, World, allowed, make_world
 from tests.engine.objectives.cases import EXAMINATION, LENGTHS, OFFSETS, Array, Case, exposure_of, make_case
-from tests.engine.objectives.policies import exposure_under, random_policy
+from tests.engine.objectives.policies import random_policy
+from tests.oracles.enumeration import exposure_under
 from tests.oracles.estimators import second_moment
 
 LOGS = 3_000

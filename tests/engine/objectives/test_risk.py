@@ -12,7 +12,8 @@ from saferank.engine.objectives.exposure_crm import FLOOR, exposure_crm
 from saferank.engine.plackett_luce import exposure
 from saferank.engine.types.log_statistics import LogStatistics
 from tests.engine.objectives.cases import EXAMINATION, Array, Case, exposure_of, make_case
-from tests.engine.objectives.policies import Policy, exposure_under, random_policy
+from tests.engine.objectives.policies import random_policy
+from tests.oracles.enumeration import Policy, exposure_under
 from tests.oracles.estimators import second_moment
 
 
