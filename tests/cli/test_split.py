@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.running import run_here
-from tests.verdict.test_trained_elsewhere import by_clicks, equal_shop_log
+from tests.verdict.equal_shop import INTERACTIONS, by_clicks, equal_shop_log
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_what_the_screen_says_to_run_next_holds_out_what_was_held_out(
     assert done.exit_code == 0, done.err
     train = pq.read_table("train.parquet")
     kept = len(train) // 3
-    assert f"{kept:,} impressions of 6,000; {6_000 - kept:,} are held out" in done.out
+    assert f"{kept:,} impressions of {INTERACTIONS:,}; {INTERACTIONS - kept:,} are held out" in done.out
     scores = by_clicks(train)
     pq.write_table(type(train).from_pydict(scores), "scores.parquet")
     words = shlex.split(done.out.splitlines()[-1])
@@ -43,7 +43,7 @@ def test_what_the_screen_says_to_run_next_holds_out_what_was_held_out(
     found = json.loads(Path("certificate.json").read_text())
     assert found["independence"] == independence
     if independence == "stated":
-        assert found["interactions"] == 6_000 - kept
+        assert found["interactions"] == INTERACTIONS - kept
     else:
         assert found["inputs"]["log"]["parts"]["train"]["interactions"] == pytest.approx(kept, abs=1)
 

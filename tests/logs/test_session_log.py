@@ -9,29 +9,13 @@ from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
 from saferank.logs.run_query import fetch
 from saferank.logs.session_log import is_session_log, read_session_log
+from tests.logs.written_layouts import LINES, write_sessions
 
 NAVER = Path(__file__).parents[3] / "shared" / "data" / "naver-clara2" / "CLARA2SearchLog_beta"
-LINES = """\
-s1 0 Q tv 0 a b c
-s1 5 C b
-s1 6 Q radio 0 d a
-s2 7 Q tv 0 c a
-s1 8 C a
-s1 9 C b
-s1 10 C z
-s2 11 C c
-s2 12 C c
-s3 13 C a
-"""
-
-
-def write(path: Path, text: str = LINES) -> Path:
-    path.write_text("".join("\t".join(line.split(" ")) + "\t\t\n" for line in text.splitlines()))
-    return path
 
 
 def test_a_click_belongs_to_the_latest_page_that_shows_it(tmp_path: Path) -> None:
-    path = write(tmp_path / "log")
+    path = write_sessions(tmp_path / "log")
     log = open_log(path)
     assert log.layout == "session"
     rows = [tuple(row.values()) for row in fetch(log.table).to_pylist()]
@@ -63,20 +47,20 @@ def test_a_click_belongs_to_the_latest_page_that_shows_it(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("line", ["s1 soon Q tv 0 a", "s1 5 X b", "s1 5 C", "s1 5 Q tv", "s1"])
 def test_a_line_that_is_neither(tmp_path: Path, line: str) -> None:
-    path = write(tmp_path / "log", LINES + line)
+    path = write_sessions(tmp_path / "log", LINES + line)
     with pytest.raises(DataError) as error:
         read_session_log([path])
     assert (error.value.file, error.value.line) == (path, 11)
 
 
 def test_which_texts_are_sessions(tmp_path: Path) -> None:
-    assert is_session_log(write(tmp_path / "log"))
-    assert not is_session_log(write(tmp_path / "log", "impression_id query_id document_id position"))
-    assert not is_session_log(write(tmp_path / "log", ""))
+    assert is_session_log(write_sessions(tmp_path / "log"))
+    assert not is_session_log(write_sessions(tmp_path / "log", "impression_id query_id document_id position"))
+    assert not is_session_log(write_sessions(tmp_path / "log", ""))
 
 
 def test_pages_without_documents_and_empty_lines(tmp_path: Path) -> None:
-    table = read_session_log([write(tmp_path / "log", "s 0 Q tv 0\n\ns 1 Q tv 0 a\ns 2 C a")])
+    table = read_session_log([write_sessions(tmp_path / "log", "s 0 Q tv 0\n\ns 1 Q tv 0 a\ns 2 C a")])
     assert [tuple(row.values()) for row in table.to_pylist()] == [("s-2", "tv", "a", 1, 1, 1, "s")]
 
 

@@ -17,8 +17,7 @@ from saferank.logs.load_log import load_log
 from saferank.logs.split import TimeSplit
 from saferank.logs.split_options import parse_split
 from saferank.logs.training_rows import TrainingRows, write_training_rows
-from tests.logs.test_session_log import write as session
-from tests.logs.test_ubi import write as ubi
+from tests.logs.written_layouts import write_sessions, write_ubi
 from tests.shops import PositionBased, draw, make_shop, noisy
 
 
@@ -102,10 +101,10 @@ def test_every_kind_of_source(tmp_path: Path) -> None:
         assert (made.kept, made.held_out) == (plain.kept, plain.held_out)
         assert train.schema.names == table.schema.names
         assert set(train["impression_id"].to_pylist()) == expected
-    made = written(ubi(tmp_path / "ubi"), tmp_path / "train.parquet", shares="50/0/50")
+    made = written(write_ubi(tmp_path / "ubi"), tmp_path / "train.parquet", shares="50/0/50")
     assert (made.kept, made.held_out) == (1, 1)  # the third search found nothing
     assert len(set(pq.read_table(tmp_path / "train.parquet")["impression_id"].to_pylist())) == 1
-    made = written(session(tmp_path / "sessions"), tmp_path / "train.parquet", shares="80/0/20")
+    made = written(write_sessions(tmp_path / "sessions"), tmp_path / "train.parquet", shares="80/0/20")
     assert made.kept + made.held_out == 3
     assert len(set(pq.read_table(tmp_path / "train.parquet")["impression_id"].to_pylist())) == made.kept
 

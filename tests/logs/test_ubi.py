@@ -14,31 +14,8 @@ from saferank.engine.errors import DataError
 from saferank.logs.click_log import open_log
 from saferank.logs.load_log import load_log
 from saferank.logs.run_query import fetch
+from tests.logs.written_layouts import EVENTS, QUERIES, event, write_ubi
 
-QUERIES = [
-    {
-        "query_id": "s1",
-        "user_query": "tv",
-        "query_response_hit_ids": ["a", "b", "c"],
-        "timestamp": "2025-01-01T10:00:00",
-    },
-    {"query_id": "s2", "user_query": "tv", "query_response_hit_ids": ["b", "a"], "timestamp": "2025-01-02T10:00:00"},
-    {"query_id": "s3", "user_query": "none", "query_response_hit_ids": [], "timestamp": "2025-01-02T11:00:00"},
-]
-
-
-def event(query: str | None, action: str, target: str | None, ordinal: int | None = None) -> dict[str, Any]:
-    attributes = {"object": {"object_id": target}, "position": {"ordinal": ordinal}}
-    return {"query_id": query, "action_name": action, "event_attributes": attributes}
-
-
-EVENTS = [
-    event("s1", "view", "a", 1),
-    event("s1", "item_click", "b", 2),
-    event("s1", "click", "b", 2),  # again: one click
-    event("s2", "click", None, 2),  # by its place alone: document a
-    event(None, "click", "a"),  # not after a search
-]
 SHOWN = {
     ("s1", "tv", "a", 1, 0),
     ("s1", "tv", "b", 2, 1),
@@ -46,16 +23,6 @@ SHOWN = {
     ("s2", "tv", "b", 1, 0),
     ("s2", "tv", "a", 2, 1),
 }
-
-
-def write(folder: Path, events: list[dict[str, Any]] = EVENTS, kind: str = "ndjson") -> Path:
-    folder.mkdir(exist_ok=True)
-    for name, rows in (("ubi_queries", QUERIES), ("ubi_events", events)):
-        if kind == "parquet":
-            pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
-        else:
-            (folder / f"{name}.{kind}").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
 
 
 def rows(log: ibis.Table) -> set[tuple[Any, ...]]:
@@ -67,7 +34,7 @@ def rows(log: ibis.Table) -> set[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("kind", ["ndjson", "parquet"])
 def test_hits_and_clicks(tmp_path: Path, kind: str) -> None:
-    log = open_log(write(tmp_path / "ubi", kind=kind))
+    log = open_log(write_ubi(tmp_path / "ubi", kind=kind))
     assert log.layout == "ubi"
     assert rows(log.table) == SHOWN
     counted = load_log(tmp_path / "ubi")
@@ -91,19 +58,19 @@ def test_in_a_database_and_with_flat_columns(tmp_path: Path) -> None:
 
 
 def test_another_action_and_a_field_of_a_structure(tmp_path: Path) -> None:
-    folder = write(tmp_path / "ubi", [event("s1", "purchase", "c"), event("s1", "click", "a")])
+    folder = write_ubi(tmp_path / "ubi", [event("s1", "purchase", "c"), event("s1", "click", "a")])
     log = open_log(folder, layout="ubi:purchase", columns={"object_id": "event_attributes.object.object_id"})
     assert {row for row in rows(log.table) if row[4]} == {("s1", "tv", "c", 3, 1)}
 
 
 def test_clicks_on_what_was_not_shown(tmp_path: Path) -> None:
-    folder = write(tmp_path / "ubi", [*EVENTS, event("s1", "click", "z"), event("s9", "click", "a")])
+    folder = write_ubi(tmp_path / "ubi", [*EVENTS, event("s1", "click", "z"), event("s9", "click", "a")])
     assert rows(open_log(folder).table) == {*SHOWN, ("s1", "tv", "z", None, 1), ("s9", None, "a", None, 1)}
     assert load_log(folder, on_bad_rows="drop").manifest["bad_rows"] == {"click on what was not shown": 2}
 
 
 def test_units_are_columns_of_the_searches(tmp_path: Path) -> None:
-    folder = write(tmp_path / "log", [*EVENTS, event("s1", "click", "z")])
+    folder = write_ubi(tmp_path / "log", [*EVENTS, event("s1", "click", "z")])
     searches = [row | {"client_id": client} for row, client in zip(QUERIES, ("c1", None, "c2"), strict=True)]
     (folder / "ubi_queries.ndjson").write_text("".join(json.dumps(row) + "\n" for row in searches))
     log = load_log(folder, unit="client_id", on_bad_rows="drop")
@@ -112,14 +79,14 @@ def test_units_are_columns_of_the_searches(tmp_path: Path) -> None:
 
 
 def test_no_click_at_all_is_a_wrong_name(tmp_path: Path) -> None:
-    folder = write(tmp_path / "ubi", [event("s1", "view", "a"), event("s1", "purchase", "a")])
+    folder = write_ubi(tmp_path / "ubi", [event("s1", "view", "a"), event("s1", "purchase", "a")])
     with pytest.raises(DataError, match="the actions are purchase, view") as error:
         open_log(folder)
     assert (error.value.file, error.value.column) == (f"{folder}, ubi_events", "action_name")
 
 
 def test_missing_columns(tmp_path: Path) -> None:
-    folder = write(tmp_path / "ubi")
+    folder = write_ubi(tmp_path / "ubi")
     (folder / "ubi_events.ndjson").write_text('{"query_id": "s1", "action_name": "click", "sku": "a"}\n')
     for columns, table, column in (
         ({}, "ubi_events", "event_attributes.object.object_id"),
@@ -132,6 +99,6 @@ def test_missing_columns(tmp_path: Path) -> None:
 
 def test_a_layout_that_does_not_fit(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(QUERIES), tmp_path / "one.parquet")
-    for source, layout in ((write(tmp_path / "ubi"), "long"), (tmp_path / "one.parquet", "ubi")):
+    for source, layout in ((write_ubi(tmp_path / "ubi"), "long"), (tmp_path / "one.parquet", "ubi")):
         with pytest.raises(DataError, match="ubi_queries and ubi_events"):
             open_log(source, layout=layout)
