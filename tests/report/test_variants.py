@@ -97,6 +97,13 @@ def test_the_dial_measures_by_the_loss_that_is_accepted() -> None:
     assert "limit: −0.01" in drawn  # noqa: RUF001 (as charts write a minus)
 
 
+def test_the_dial_never_rises_with_the_confidence() -> None:
+    bounds = ((0.2, 0.021), (0.1, 0.008), (0.01, 0.012), (0.001, -0.004))
+    drawn = dial_chart(made_certificate(delta=0.05, lower=0.01, delta_dial=bounds))
+    marks = re.findall(r"1 - delta: ([\d.]+%); lower bound: ([^;\"]*); is", drawn)
+    assert list(dict(marks).items()) == [("80%", "0.021"), ("95%", "0.01"), ("99%", "0.01"), ("99.9%", "−0.004")]  # noqa: RUF001
+
+
 def test_what_would_break_every_assumption_is_known() -> None:
     of_bounds = {text for bound in BOUNDS.values() for text in bound.assumptions}
     assert set(BROKEN_BY) == of_bounds | {EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN}

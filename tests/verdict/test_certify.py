@@ -93,6 +93,7 @@ def draw(world: World, interactions: int, seed: int = 0, **options: Any) -> Aggr
 def test_a_better_ranker_is_deployed(world: World, log: AggregatedLog, better: Ranker) -> None:
     certificate = judge(world.shop, log, better)
     assert certificate.verdict is Verdict.DEPLOY
+    assert certificate.verdict == "DEPLOY"
     assert certificate.lower < world.improvement(better) < certificate.upper
     assert (certificate.logging_exposure, certificate.strata) == ("counted", "query")
     assert {doubt.code for doubt in certificate.doubts} == {"personalised-unchecked", "no-ledger"}  # no users, no file
@@ -519,6 +520,9 @@ def test_what_it_means(undecided: Certificate) -> None:
     assert "days" not in meaning(replace(needed, needed=Needed(12_345, 67_890, "KEEP")))
     unsupported = replace(undecided, needed=None, unsupported_exposure=0.3)
     assert "30% of what the new ranker shows never appears" in meaning(unsupported)
+    drifted = meaning(replace(unsupported, drift_allowance=0.001 - unsupported.lower))
+    assert "the ranker changed" in drifted
+    assert "+0.001" in drifted
     assert "no sign of a difference" in meaning(replace(undecided, needed=None, improvement=-0.01, standard_error=0.01))
     assert "looks worse" in meaning(replace(undecided, needed=None, improvement=-0.03, standard_error=0.01))
     deploy = replace(undecided, verdict=Verdict.DEPLOY)

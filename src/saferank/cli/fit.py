@@ -139,8 +139,12 @@ def fit(
     check_model_folder(out)
     check_logging_policy(logging_policy, known=logging_scores is not None or live is not None)
     named, texts = parse_columns(column), parse_names(categorical)
-    if live is not None and texts:
-        raise UsageError("--categorical is for a fit without --live; a live model says which columns it reads.")
+    categories = texts if live is None else Policy.load(live).schema.categories
+    if other := [name for name in texts if name not in categories]:
+        message = (
+            f"--categorical {', '.join(other)}: the live model does not read that; it says which columns are read."
+        )
+        raise UsageError(message)
     ranker = SafeRanker(
         method=method, delta=delta, constant=constant, scorer=scorer, examination=examination, cutoff=cutoff,
         logging_scores=logging_scores, logging_policy=logging_policy, log1p=not no_log1p, scaling=scaling,
@@ -156,7 +160,7 @@ def fit(
     with errors.status(f"Reading {features}") as status:
         data = load_features(
             features, part=part, columns=names, ignore=parse_names(ignore), id_columns=named,
-            categorical=texts if live is None else Policy.load(live).schema.categories,
+            categorical=categories,
             missing="error" if missing == "error" else "nan",
         )  # fmt: skip
         parts = requested_split(split, split_by)
@@ -307,6 +311,7 @@ def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, uni
     words = f"{foreseen['name']}.\nPredicted from the clicks it learned from: {improvement:+.1%} clicks.\n"
     if refused:
         return f"{words}certify will refuse this log as it is: see the warning above."
+    if unit is not None:
+        return f"{words}The chance of a proof is not predicted with --unit {unit}: it takes more data than without."
     advice = "\nThat is low: log more before you ask for a verdict." if chance < UNLIKELY else ""
-    known = "" if unit is None else f", if every {unit} searched once"
-    return f"{words}Predicted chance that certify proves an improvement{known}: {chance:.0%}.{advice}"
+    return f"{words}Predicted chance that certify proves an improvement: {chance:.0%}.{advice}"

@@ -163,7 +163,8 @@ def time_findings(health: Health) -> Iterator[Finding]:
     demand, ranker, hours, periods = health.demand, health.ranker, health.hours, _periods(health)
     if not health.periods:
         text = "Without timestamps, nothing shows whether demand or the ranker changed."
-        yield caution("no-timestamps", text, "Log a timestamp for each impression.")
+        remedy = "Log a timestamp for each impression, or name its column: --column timestamp=THEIRS."
+        yield caution("no-timestamps", text, remedy)
         return
     if ranker.significant:
         text = (
@@ -171,7 +172,10 @@ def time_findings(health: Health) -> Iterator[Finding]:
             f"the same document at a rank less often if they are from different {periods}, by "
             f"{100 * ranker.size:.0f} percentage points."
         )
-        remedy = "If the earlier ranker is no longer used, use only the log after the change."
+        remedy = (
+            "If it was one change, and the earlier ranker is no longer used, use only the log after it. If it changes "
+            "again and again, draw rankings at random within the day: a verdict then need not allow for drift."
+        )
         yield caution("ranker-moved", text, remedy)
     if demand.significant:
         text = (
@@ -274,6 +278,8 @@ def list_findings(health: Health) -> Iterator[Finding]:
             "impressions out. If it is only rankers mixed at random (an A/B test, or a share of random rankings), say "
             "so (certify --trust-candidates)."
         )
+        if not health.periods:
+            remedy += " If the ranker changed during the log, name its timestamps (--column timestamp=THEIRS)."
         yield blocking("lists-in-kinds", text, remedy)
 
 

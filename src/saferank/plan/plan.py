@@ -142,6 +142,13 @@ class Plan:
         affordable = [way for way in self.able if way.relative_cost_at_most <= self.most_cost]
         return min(affordable, key=lambda way: (way.goal.interactions, way.cost_at_most), default=None)
 
+    @property
+    def advised(self) -> Way | None:
+        """What `recommendation` says: the log as it is, if no random way within the accepted cost is sooner."""
+        logged = next(way for way in self.ways if way.kind == "as logged")
+        sooner = self.recommended
+        return logged if sooner is not None and logged.goal.interactions <= sooner.goal.interactions else sooner
+
 
 def recommendation(plan: Plan) -> str:
     """Return what to do, in a sentence or two."""
@@ -152,7 +159,7 @@ def recommendation(plan: Plan) -> str:
             "clicks. Log more interactions, or add candidates."
         )
     logged, way = next(one for one in plan.ways if one.kind == "as logged").goal, plan.recommended
-    if way is not None and logged.interactions <= way.goal.interactions:
+    if plan.advised is not way:
         return f"Keep logging as now: rankings vary enough, and {logged.in_words} of this log would certify {goal}."
     if not plan.able:
         return f"None of the ways to randomise considered here would certify {goal}."

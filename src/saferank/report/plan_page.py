@@ -34,7 +34,7 @@ def plan_page(plan: Plan) -> str:
 def cost_chart(plan: Plan) -> Markup | None:
     """Upper limit of the cost against the days (or interactions) until each gain is certified; None if none is."""
     names = [f"gain of {need.gain:.0%}" for need in plan.ways[0].needs]
-    chosen = plan.recommended
+    chosen = plan.advised
     rows: list[dict[str, Any]] = [
         {
             "gain": name,

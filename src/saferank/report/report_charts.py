@@ -63,14 +63,18 @@ def segments_chart(certificate: Certificate) -> Markup:
 
 
 def dial_chart(certificate: Certificate) -> Markup:
-    """The lower bound at other confidence levels."""
+    """The lower bound at other confidence levels.
+
+    The limit of the weights is chosen for each, so that the next level may by chance have a higher bound. A stricter
+    one is drawn no higher than those before it; a laxer one that is lower says nothing and is left out.
+    """
     limit = -certificate.tolerance
-    dial = {**dict(certificate.delta_dial), certificate.delta: certificate.lower}
-    rows = [
-        {"sure": confidence(delta), "lower": lower, "is": "DEPLOY" if lower >= limit else "not DEPLOY"}
-        for delta, lower in sorted(dial.items(), reverse=True)
-        if lower is not None
-    ]
+    rows, lowest = [], certificate.lower
+    for delta, bound in sorted({**dict(certificate.delta_dial), certificate.delta: certificate.lower}.items())[::-1]:
+        if bound is None or (delta > certificate.delta and bound < certificate.lower):
+            continue
+        lower = bound if delta > certificate.delta else (lowest := min(lowest, bound))
+        rows.append({"sure": confidence(delta), "lower": lower, "is": "DEPLOY" if lower >= limit else "not DEPLOY"})
     colour = colour_by("is", {"DEPLOY": GREEN, "not DEPLOY": ORANGE}, rows)
     base = alt.Chart(inline(rows)).encode(
         x=alt.X("sure:O", sort=None, title="confidence level, 1 - delta").axis(labelAngle=0),

@@ -3,7 +3,7 @@
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -29,8 +29,8 @@ MUCH_UNSUPPORTED = 0.1
 """Above this share of new exposure on documents that were not shown, it is the reason for MORE DATA."""
 
 
-class Verdict(Enum):
-    """What to do with the new policy; the exit code is for a pipeline."""
+class Verdict(StrEnum):
+    """What to do with the new policy, equal to its text; the exit code is for a pipeline."""
 
     DEPLOY = "DEPLOY"
     KEEP = "KEEP"
@@ -246,6 +246,13 @@ def meaning(certificate: Certificate) -> str:
     if certificate.verdict is Verdict.KEEP:
         return f"{sure} earns {fewer} {what} than the current one{less}."
     needed = certificate.needed
+    without = certificate.lower + certificate.drift_allowance
+    if needed is None and without >= -certificate.tolerance:
+        return (
+            "Not decided, because the ranker changed while the log was written: the bounds allow for drift of demand, "
+            f"by {certificate.drift_allowance:.3g} {what} per interaction. Without that, the lower bound would be "
+            f"about {without:+.3g}. Rankings drawn at random within the day need no such allowance."
+        )
     if needed is None and certificate.unsupported_exposure > MUCH_UNSUPPORTED:
         return (
             f"Not decided. {certificate.unsupported_exposure:.0%} of what the new ranker shows never appears in the "
