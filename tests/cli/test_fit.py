@@ -124,6 +124,9 @@ def test_text_and_missing_values_as_features(
     schema = Policy.load(here / "model").schema
     assert schema.names == ("a", "b", "c", "d", "brand=x", "brand=y", "b is missing")
     assert (schema.categories, schema.indicators) == ({"brand": ("x", "y")}, ("b",))
+    refused = call("--live", "model", "--categorical", "brand,colour", log="stats")
+    assert refused.exit_code == 2
+    assert "--categorical colour" in refused.err
     ranked = rank(monkeypatch, capsys)
     new = own.set_column(own.column_names.index("brand"), "brand", pa.array(["new"] * len(own)))
     pq.write_table(new, "features.parquet")

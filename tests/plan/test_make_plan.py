@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
 
+from saferank.engine.bounds.verdict_choices import POWER
 from saferank.engine.errors import DataError, UsageError
 from saferank.plan.make_plan import logged_days, make_plan
 from saferank.plan.plan import GAINS, Plan, days, percent, recommendation, whole
@@ -49,6 +51,15 @@ def test_larger_gains_are_certified_sooner_and_heat_costs_more(plan: Plan) -> No
     assert next(way for way in plan.ways if way.kind == "as logged").cost == pytest.approx(0.0, abs=1e-12)
 
 
+def test_the_first_look_has_its_share_of_delta(plan: Plan) -> None:
+    lax = small_plan(most_cost=0.3, delta=0.1)
+    z = NormalDist().inv_cdf
+    ratio = ((z(1 - 0.05) + z(POWER)) / (z(1 - 0.025) + z(POWER))) ** 2
+    for one, other in zip(lax.ways, plan.ways, strict=True):
+        if math.isfinite(other.goal.interactions):
+            assert one.goal.interactions == pytest.approx(ratio * other.goal.interactions)
+
+
 def test_the_recommended_way_is_the_soonest_within_the_cost(plan: Plan) -> None:
     chosen = plan.recommended
     assert chosen is not None
@@ -66,6 +77,9 @@ def test_the_recommended_way_is_the_soonest_within_the_cost(plan: Plan) -> None:
     varied = replace(plan, ways=tuple(sooner if way is logged else way for way in plan.ways))
     assert chosen.instruction[1:] in recommendation(plan)
     assert chosen.instruction[1:] not in recommendation(varied)
+    assert (plan.advised is chosen, varied.advised is varied.recommended) == (True, False)
+    assert varied.advised is not None
+    assert varied.advised.kind == "as logged"
 
 
 def test_without_timestamps_there_are_interactions_only(plan: Plan) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from saferank.engine.bounds.verdict_choices import FIRST_LOOK
 from saferank.engine.errors import DataError
 from saferank.logs.periods import seconds_of
 from saferank.verdict.ledger import Ledger, Look, ledger_path
@@ -42,7 +43,7 @@ def test_models_one_after_the_other_get_shares_that_add_up_to_one() -> None:
 def test_the_same_model_on_the_same_data_is_the_same_look() -> None:
     book = Ledger(()).with_look(look("a")).with_look(look("b"))
     assert book.with_look(look("a")) == book
-    assert book.share("a", MANIFEST) == (1 / 2, 1)
+    assert book.share("a", MANIFEST) == (FIRST_LOOK, 1)
     assert book.share("b", MANIFEST) == (1 / 6, 2)
 
 

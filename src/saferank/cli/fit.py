@@ -141,10 +141,7 @@ def fit(
     named, texts = parse_columns(column), parse_names(categorical)
     categories = texts if live is None else Policy.load(live).schema.categories
     if other := [name for name in texts if name not in categories]:
-        message = (
-            f"--categorical {', '.join(other)}: the live model does not read that; it says which columns are read."
-        )
-        raise UsageError(message)
+        raise UsageError(f"--categorical {', '.join(other)}: the live model says which columns are read, and lacks it.")
     ranker = SafeRanker(
         method=method, delta=delta, constant=constant, scorer=scorer, examination=examination, cutoff=cutoff,
         logging_scores=logging_scores, logging_policy=logging_policy, log1p=not no_log1p, scaling=scaling,

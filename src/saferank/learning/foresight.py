@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.engine.bounds.differences import extreme_sums
-from saferank.engine.bounds.verdict_choices import RANGE, WEIGHTS
+from saferank.engine.bounds.verdict_choices import FIRST_LOOK, RANGE, WEIGHTS
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.learning.list_lengths import ListLengths
 
 Floats = NDArray[np.float64]
 NORMAL = NormalDist()
-DELTA = 0.025
-"""Of the verdict that is foreseen: the first look at a log has half of 0.05."""
+DELTA = 0.05 * FIRST_LOOK
+"""Of the verdict that is foreseen."""
 UNPROVEN = 0.01
 """Share of its gain that a policy is worth which the verdict has no chance to prove: where none has, the best wins."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from saferank.engine.bounds.verdict_choices import FIRST_LOOK
 from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
@@ -114,7 +115,7 @@ def make_plan(
         moved, needs = moved_exposure(exposure, by_score, per_document), tuple(map(need, GAINS, needed))
         return Way(kind, amount or None, moved, cost, at_most, cost / click_rate, at_most / click_rate, needs)
 
-    first_look = delta / 2.0  # its share: see `Ledger`
+    first_look = delta * FIRST_LOOK
     ways = [way("as logged", 0.0, now, worlds.needed(worlds.now, None, first_look))]
     for place, one in enumerate(randomisations, 1):
         report(f"Planning: {place} of {len(randomisations)} ways to randomise")

@@ -249,9 +249,9 @@ def meaning(certificate: Certificate) -> str:
     without = certificate.lower + certificate.drift_allowance
     if needed is None and without >= -certificate.tolerance:
         return (
-            "Not decided, because the ranker changed while the log was written: the bounds allow for drift of demand, "
-            f"by {certificate.drift_allowance:.3g} {what} per interaction. Without that, the lower bound would be "
-            f"about {without:+.3g}. Rankings drawn at random within the day need no such allowance."
+            "Not decided, because the ranker changed over the days or hours of the log: the bounds allow for drift of "
+            f"demand, by {certificate.drift_allowance:.3g} {what} per interaction. Without that, the lower bound would "
+            f"be about {without:+.3g}. Rankings drawn at random from the same scores need no such allowance."
         )
     if needed is None and certificate.unsupported_exposure > MUCH_UNSUPPORTED:
         return (

@@ -6,3 +6,5 @@ RANGE = 0.2
 """A given curve is raised to the powers 1 - RANGE and 1 + RANGE, to allow for a flatter and a steeper one."""
 POWER = 0.8
 """Chance with which the interactions that are said to be needed decide."""
+FIRST_LOOK = 0.5
+"""Share of delta that the first look at a log has: see `Ledger.share`."""
