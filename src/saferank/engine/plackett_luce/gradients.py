@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from saferank.engine.errors import UsageError
 from saferank.engine.jit import jit
 from saferank.engine.plackett_luce.ranking_probability import (
-    MOST_SHARED,
-    is_free,
+    heaviest,
+    is_placed,
     log_probability_vjp,
     relative_weights,
     remaining_weights,
+    weight_of_others,
 )
 from saferank.engine.ragged import check_examination, check_offsets, check_scores, over_queries
 
@@ -114,31 +115,32 @@ def _pl_rank_3(
         begin, end = offsets[q], offsets[q + 1]
         v, gradient = cotangent[begin:end], out[begin:end]
         w = relative_weights(scores[begin:end])
-        everything = np.sum(w)
-        all_direct, all_risk = 0.0, 0.0  # sums over rankings for the documents that are not in them
+        top = heaviest(w, cutoff)
+        others = weight_of_others(w, top)
+        all_direct, all_risk = 0.0, 0.0  # sums over rankings for all but the heaviest; see `log_probability_vjp`
         for i in range(samples):
             ranking = rankings[q, i]
-            filled = remaining_weights(w, everything, ranking, remaining)
+            filled = remaining_weights(w, top, others, ranking, remaining)
             reward_from[filled] = 0.0
             direct, risk = 0.0, 0.0
             for k in range(filled - 1, -1, -1):
                 reward_from[k] = reward_from[k + 1] + examination[k] * v[ranking[k]]
                 direct += examination[k] / remaining[k]
                 risk += reward_from[k] / remaining[k]
-            if everything / remaining[filled - 1] < MOST_SHARED:
-                all_direct += direct
-                all_risk += risk
-            else:
-                for d in range(len(w)):
-                    if is_free(d, ranking, filled):
-                        gradient[d] += w[d] * (v[d] * direct - risk)
-                direct, risk = 0.0, 0.0  # nothing to give back to those that are placed
+            all_direct += direct
+            all_risk += risk
+            for d in top:
+                if not is_placed(d, ranking, filled):
+                    gradient[d] += w[d] * (v[d] * direct - risk)
             direct_here, risk_here = 0.0, 0.0
             for k in range(filled):
                 d = ranking[k]
                 direct_here += examination[k] / remaining[k]
                 risk_here += reward_from[k] / remaining[k]
                 gradient[d] += reward_from[k + 1]
-                gradient[d] += w[d] * (v[d] * (direct_here - direct) - (risk_here - risk))
+                shared = 0.0 if is_placed(d, top, len(top)) else 1.0
+                gradient[d] += w[d] * (v[d] * (direct_here - shared * direct) - (risk_here - shared * risk))
         for d in range(len(w)):
-            gradient[d] = (gradient[d] + w[d] * (v[d] * all_direct - all_risk)) / samples
+            if not is_placed(d, top, len(top)):
+                gradient[d] += w[d] * (v[d] * all_direct - all_risk)
+            gradient[d] /= samples

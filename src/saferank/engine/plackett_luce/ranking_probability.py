@@ -14,9 +14,6 @@ from saferank.engine.plackett_luce.sampling import NOTHING
 from saferank.engine.ragged import check_offsets, check_scores
 
 Array = NDArray[Any]
-MOST_SHARED = 1e6
-"""What all documents have in common is subtracted once for all rankings, and given back to those in one of them. Beyond
-this size, giving back would cancel all digits: such rankings are seen to one by one, at a cost of O(documents)."""
 
 
 def log_probability(scores: ArrayLike, offsets: ArrayLike, rankings: ArrayLike) -> NDArray[np.float64]:
@@ -55,29 +52,63 @@ def relative_weights(scores: Array) -> Array:
 
 
 @jit
-def is_free(document: int, ranking: Array, ranks: int) -> bool:
-    """Return whether the document is at none of the first ranks."""
-    free = True
-    for k in range(ranks):
-        free &= ranking[k] != document
-    return free
+def heaviest(w: Array, count: int) -> Array:
+    """Return the `count` heaviest documents, or all if they are fewer."""
+    found = np.empty(min(count, len(w)), np.int64)
+    for d in range(len(w)):
+        place = min(d, len(found) - 1)
+        if d >= len(found) and w[found[place]] >= w[d]:
+            continue
+        while place > 0 and w[found[place - 1]] < w[d]:
+            found[place] = found[place - 1]
+            place -= 1
+        found[place] = d
+    return found
 
 
 @jit
-def remaining_weights(w: Array, everything: float, ranking: Array, remaining: Array) -> int:
-    """Fill remaining[k], the weight not placed before rank k, and return how many ranks the ranking fills."""
-    rest = everything
-    for k in range(len(ranking)):
-        if ranking[k] < 0:
-            return k
-        if rest < 1e-4 * everything:  # too much cancelled: sum anew
-            rest = 0.0
-            for d in range(len(w)):
-                if is_free(d, ranking, k):
-                    rest += w[d]
+def weight_of_others(w: Array, top: Array) -> float:
+    """Return the weight of all documents but the heaviest, `top`. Summed, because a difference would cancel."""
+    counts = np.ones(len(w))
+    counts[top] = 0.0
+    total = 0.0
+    for d in range(len(w)):
+        total += counts[d] * w[d]
+    return total
+
+
+@jit
+def is_placed(document: int, ranking: Array, ranks: int) -> bool:
+    """Return whether the document is at one of the first ranks."""
+    placed = False
+    for k in range(ranks):
+        placed |= ranking[k] == document
+    return placed
+
+
+@jit
+def remaining_weights(w: Array, top: Array, others: float, ranking: Array, remaining: Array) -> int:
+    """Fill remaining[k], the weight not placed before rank k, and return how many ranks the ranking fills.
+
+    `top` are the K heaviest documents, K being the longest ranking, and `others` is the weight of the rest. It loses
+    what is placed of the rest, each time no more than one of the top documents that are left over weighs: so nothing
+    cancels, however far apart the scores.
+    """
+    filled = 0
+    while filled < len(ranking) and ranking[filled] >= 0:
+        filled += 1
+    left, heavy = others, 0.0
+    for k in range(filled):
+        if not is_placed(ranking[k], top, len(top)):
+            left -= w[ranking[k]]
+    for d in top:
+        if not is_placed(d, ranking, filled):
+            heavy += w[d]
+    rest = heavy + left
+    for k in range(filled - 1, -1, -1):
+        rest += w[ranking[k]]
         remaining[k] = rest
-        rest -= w[ranking[k]]
-    return len(ranking)
+    return filled
 
 
 @jit
@@ -92,9 +123,10 @@ def log_probabilities(scores: Array, offsets: Array, bounds: Array, rankings: Ar
     for q in queries:
         length = offsets[q + 1] - offsets[q]
         w = relative_weights(scores[begin : begin + length])
-        everything = np.sum(w)
+        top = heaviest(w, rankings.shape[1])
+        others = weight_of_others(w, top)
         for i in range(bounds[q], bounds[q + 1]):
-            for k in range(remaining_weights(w, everything, rankings[i], remaining)):
+            for k in range(remaining_weights(w, top, others, rankings[i], remaining)):
                 if w[rankings[i, k]] == 0.0:
                     out[at] = -np.inf
                     break
@@ -108,32 +140,36 @@ def log_probabilities(scores: Array, offsets: Array, bounds: Array, rankings: Ar
 def log_probability_vjp(
     scores: Array, offsets: Array, bounds: Array, rankings: Array, queries: Array, pull: Array, out: Array
 ) -> None:
-    """Add the gradient of sum_i pull_i log pi(y_i):  1[d in y] - w_d sum_{k <= rank(d)} 1 / remaining_k."""
+    """Add the gradient of sum_i pull_i log pi(y_i):  1[d in y] - w_d sum_{k <= rank(d)} 1 / remaining_k.
+
+    All but the heaviest documents get what they have in common once for all rankings, and those in a ranking have it
+    given back: at most K each, because a heavier document was left over at every rank.
+    """
     remaining = np.empty(rankings.shape[1])
     at, begin = 0, 0
     for q in queries:
         length = offsets[q + 1] - offsets[q]
         w, gradient = relative_weights(scores[begin : begin + length]), out[begin : begin + length]
-        everything = np.sum(w)
-        unplaced = 0.0
+        top = heaviest(w, rankings.shape[1])
+        others = weight_of_others(w, top)
+        shared = 0.0
         for i in range(bounds[q], bounds[q + 1]):
-            filled = remaining_weights(w, everything, rankings[i], remaining)
+            filled = remaining_weights(w, top, others, rankings[i], remaining)
             inverse = 0.0
             for k in range(filled):
                 inverse += 1.0 / remaining[k]
-            shared = inverse * everything < MOST_SHARED
-            if shared:
-                unplaced += pull[at] * inverse
-            else:
-                for d in range(length):
-                    if is_free(d, rankings[i], filled):
-                        gradient[d] -= pull[at] * w[d] * inverse
+            shared += pull[at] * inverse
+            for d in top:
+                if not is_placed(d, rankings[i], filled):
+                    gradient[d] -= pull[at] * w[d] * inverse
             so_far = 0.0
             for k in range(filled):
                 d = rankings[i, k]
                 so_far += 1.0 / remaining[k]
-                gradient[d] += pull[at] * (1.0 + w[d] * ((inverse if shared else 0.0) - so_far))
+                given_back = 0.0 if is_placed(d, top, len(top)) else inverse
+                gradient[d] += pull[at] * (1.0 + w[d] * (given_back - so_far))
             at += 1
         for d in range(length):
-            gradient[d] -= w[d] * unplaced
+            if not is_placed(d, top, len(top)):
+                gradient[d] -= w[d] * shared
         begin += length
