@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from scipy.stats import chisquare
 
 from saferank.engine.plackett_luce import log_probability, sample_rankings
+from saferank.engine.plackett_luce.ranking_probability import log_probability_vjp
 from tests.oracles import enumeration
 
 
@@ -62,6 +64,30 @@ def test_log_probability_equals_enumeration(cutoff: int) -> None:
     found = log_probability(scores, [0, 5], rankings)[0]
     np.testing.assert_allclose(found, np.log(list(table.values())), rtol=1e-9, atol=1e-12)
     assert math.fsum(np.exp(found)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 12.0, 90.0])
+def test_no_digit_is_lost_whatever_a_ranking_leaves_over(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    scores, lengths, cutoff = scale * rng.normal(size=33), (30, 3), 4
+    offsets = np.cumsum([0, *lengths])
+    rankings = np.full((2, 40, cutoff), -1)
+    for q, i in np.ndindex(2, 40):  # of any documents; some end early
+        filled = rng.integers(1, min(cutoff, lengths[q]) + 1)
+        rankings[q, i, :filled] = rng.permutation(lengths[q])[:filled]
+    expected, gradient, pull = np.zeros((2, 40)), np.zeros(33), rng.normal(size=(2, 40))
+    for q, i in np.ndindex(2, 40):
+        free = scores[offsets[q] : offsets[q + 1]].copy()
+        for document in rankings[q, i][rankings[q, i] >= 0]:
+            share = free - logsumexp(free)
+            expected[q, i] += share[document]
+            gradient[offsets[q] : offsets[q + 1]] -= pull[q, i] * np.exp(share)
+            gradient[offsets[q] + document] += pull[q, i]
+            free[document] = -np.inf
+    np.testing.assert_allclose(log_probability(scores, offsets, rankings), expected, rtol=1e-12, atol=1e-13)
+    found, flat = np.zeros(33), rankings.reshape(-1, cutoff)
+    log_probability_vjp(scores, offsets, np.array([0, 40, 80]), flat, np.arange(2), pull.ravel(), found)
+    np.testing.assert_allclose(found, gradient, rtol=1e-11, atol=1e-12)
 
 
 def test_log_probability_of_what_cannot_be_shown_is_minus_infinity() -> None:
