@@ -194,7 +194,7 @@ def _columns(columns: FeatureColumns) -> Iterator[Finding]:
         yield caution("text-columns", text, remedy)
     if columns.constant:
         names = f"({len(columns.constant):,} of {columns.features:,}): {listed(columns.constant, 3)}"
-        text = f"Features that are the same for all documents of a query, and so cannot change its ranking {names}."
+        text = f"Features that are the same for all documents of a query, and so do not distinguish them {names}."
         yield caution("constant-features", text, "Check how they were computed, or leave them out (`fit --ignore`).")
 
 
