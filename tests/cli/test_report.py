@@ -148,6 +148,7 @@ def test_a_candidate_is_certified_once_and_only_if_its_training_is_stated() -> N
         assert f'id="{name}"' in page
     for name in ("training", "examination"):
         assert f'id="{name}"' not in page
+    assert "--features" not in page  # which a candidate has not
     certificate = Path("report.certificate.json").read_bytes()
     for stated in ([], ["--trained-without-held-out"]):  # the certificate is there, whatever delta is asked for now
         assert call(*CANDIDATE, *stated) == "MORE DATA  report.html\n"

@@ -231,6 +231,7 @@ def _of_scores(
         aggregated = read_log(log, as_in=None if found is None else found.inputs.get("log"), **reading)
     now.update("Checking the log")
     health = diagnose(aggregated)
+    health = replace(health, findings=tuple(one for one in health.findings if one.code != "never-shown"))  # no features
     curve = None if found is None else np.array(found.examination["curve"])
     if found is None and health.harvested.complete:
         curve = health.harvested.probabilities()
