@@ -1,5 +1,6 @@
 """The command by itself, on logs of a few hundred rows."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,6 +64,27 @@ def test_features_show_what_was_never_shown_even_with_missing_values(log: Path, 
     }
     pq.write_table(pa.table(ids | {"price": pa.nulls(60 * documents, pa.float32())}), "features.parquet")
     assert f"never shown {share}" in words(call(log, "--features", "features.parquet"))
+
+
+def test_columns_that_fit_stops_at_or_leaves_out_and_ids_in_another_form(log: Path) -> None:
+    rows = [
+        {"query": f"Q{query}", "document_id": f"d{price}", "price": price or None, "age": 1, "brand": "x"}
+        for query in range(60)
+        for price in range(3)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), "features.parquet")
+    asked = "--features", "features.parquet", "--column", "query_id=query", "--no-rankings"
+    pq.write_table(pq.read_table(log).rename_columns({"query_id": "query"}), log)
+    found = json.loads(call(log, *asked, "--json"))
+    columns, (ids,) = found["columns"], found["coverage"]["unmatched"]
+    assert (columns["missing"], columns["constant"], columns["text"]) == ({"price": 60}, ["age"], ["brand"])
+    assert (ids["column"], ids["unmatched"], ids["alike"], ids["differ_in"]) == ("query", 60, 60, "case")
+    said, page = words(call(log, *asked)), words(Path("doctor.html").read_text(encoding="utf-8"))
+    codes = ("missing-values", "text-columns", "constant-features", "unmatched-ids")
+    for finding in (one for one in found["findings"] if one["code"] in codes):
+        assert words(f"{finding['text']} {finding['remedy']}") in said
+        assert words(finding["text"].replace("`fit`", "<code>fit</code>")) in page
+    assert {*codes} <= {one["code"] for one in found["findings"]}
 
 
 def test_a_column_of_users_that_is_not_named(log: Path, original: pa.Table) -> None:

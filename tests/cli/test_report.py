@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,7 +14,9 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.policy.policy import Policy
 from saferank.verdict.certificate import Verdict
+from saferank.verdict.ledger import Ledger
 from tests.cli.running import caller, words
+from tests.cli.shown_log import write_shown_log
 from tests.doctor.logs import aggregated, random_interactions
 from tests.lab.made_up import made_up
 from tests.policy.made import EXAMINATION, make_data, make_policy, write_features
@@ -75,7 +78,7 @@ def test_a_certificate_of_another_name_is_found_too(folder: str) -> None:
 def test_a_certificate_of_another_model_is_left_out_or_refused() -> None:
     made_certificate().write("certificate.json")
     said = call("models/model")
-    assert "certificate.json belongs to another model" in words(said)
+    assert "certificate.json belongs to another ranker" in words(said)
     assert "not certified" in said
     with pytest.raises(UsageError, match=r"certificate\.json"):
         call("models/model", "--certificate", "certificate.json")
@@ -123,6 +126,50 @@ def test_a_log_without_features_shows_its_health() -> None:
     assert 'id="exposure"' not in page
 
 
+def write_candidate(*, seed: int = 0) -> None:
+    write_shown_log(Path("log.parquet"), queries=30, impressions=60)
+    pairs = pq.read_table("log.parquet").group_by(["query_id", "document_id"]).aggregate([])
+    scores = np.random.default_rng(seed).random(len(pairs))
+    pq.write_table(pairs.append_column("score", pa.array(scores)), "scores.parquet")
+
+
+CANDIDATE = ("--candidate", "scores.parquet", "--log", "log.parquet")
+
+
+def test_a_candidate_is_certified_once_and_only_if_its_training_is_stated() -> None:
+    write_candidate()
+    assert call(*CANDIDATE) == "not certified  report.html\n"
+    assert not Path("log.parquet.ledger.json").exists()
+    assert "MORE DATA" in call(*CANDIDATE, "--trained-without-held-out", "--delta", "0.1")
+    (look,) = Ledger.read(Path("log.parquet.ledger.json")).looks
+    assert look.delta == 0.1
+    page = Path("report.html").read_text(encoding="utf-8")
+    for name in ("improvement", "exposure", "most", "health", "assumptions"):
+        assert f'id="{name}"' in page
+    for name in ("training", "examination"):
+        assert f'id="{name}"' not in page
+    assert "--features" not in page  # which a candidate has not
+    certificate = Path("report.certificate.json").read_bytes()
+    for stated in ([], ["--trained-without-held-out"]):  # the certificate is there, whatever delta is asked for now
+        assert call(*CANDIDATE, *stated) == "MORE DATA  report.html\n"
+        assert Path("report.html").read_text(encoding="utf-8") == page
+    assert Ledger.read(Path("log.parquet.ledger.json")).looks == (look,)
+    assert Path("report.certificate.json").read_bytes() == certificate
+    assert call("--candidate", "scores.parquet") == "MORE DATA  report.html\n"
+    write_candidate(seed=1)
+    assert call(*CANDIDATE) == "not certified  report.html\n"
+    with pytest.raises(UsageError, match=r"report\.certificate\.json"):
+        call(*CANDIDATE, "--certificate", "report.certificate.json")
+
+
+def test_the_log_of_a_candidate_is_read_as_for_its_certificate() -> None:
+    write_candidate()
+    call(*CANDIDATE, "--trained-until", "2024-01-05", "--serve-as", "sampled")
+    page = Path("report.html").read_text(encoding="utf-8")
+    call(*CANDIDATE)
+    assert Path("report.html").read_text(encoding="utf-8") == page
+
+
 def test_a_reproduction() -> None:
     Path("run").mkdir()
     pq.write_table(made_up(runs=1, points=3, ablation=False), "run/results.parquet")
@@ -136,6 +183,11 @@ def test_wrong_calls() -> None:
     for wrong in (["--features", "features.parquet"], ["--log", "stats", "--logging-scores", "score"], ["--out", "."]):
         with pytest.raises(UsageError, match=wrong[-2]):
             call("models/model", *wrong)
+    for both in ([], ["models/model", "--candidate", "scores.parquet"], ["models/model", "--ledger", "looks.json"]):
+        with pytest.raises(UsageError, match="--candidate"):
+            call(*both)
+    with pytest.raises(UsageError, match="--features"):
+        call("--candidate", "scores.parquet", "--log", "stats", "--features", "features.parquet")
     for source in ("models", "nothing"):
         with pytest.raises(DataError) as error:
             call(source)

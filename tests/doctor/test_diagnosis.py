@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.feature_columns import FeatureColumns, feature_columns
 from saferank.doctor.health import Finding, Health
 from saferank.engine.errors import UsageError
 from saferank.logs.row_checks import describe_dropped
@@ -125,7 +126,7 @@ def test_doubts_about_examination_are_reported() -> None:
 
 def test_features_that_do_not_fit() -> None:
     log = aggregated(random_interactions(10, 12, examination=[1.0, 0.5]), cutoff=2)
-    assert about(diagnose(log, candidates(other=["d0"])), "missing-features").level == "bad"
+    assert about(diagnose(log, candidates(other=["d0"])), "unmatched-ids").level == "bad"
     health = diagnose(log, candidates(**{f"q{q}": [f"d{d}" for d in range(2, 20)] for q in range(9)}))
     left_out = about(health, "missing-features")
     assert left_out.level == "bad"  # a third of 9 queries, and the tenth
@@ -133,6 +134,23 @@ def test_features_that_do_not_fit() -> None:
     unseen = about(health, "never-shown")
     assert unseen.level == "caution"
     assert unseen.text.startswith("78% of the candidates")
+
+
+def test_columns_that_fit_cannot_use() -> None:
+    log = aggregated(random_interactions(2, 12, examination=[1.0, 0.5]), cutoff=2)
+    data = candidates(q0=["d0", "d1", "d2"], q1=["d0", "d1", "d2"])
+    nan = float("nan")
+    values = {"id": [0, 1, 2, 3, 4, 5], "price": [1, 2, nan, 1, 1, 1], "length": [4, 4, 4, 7, 7, 7], "empty": [nan] * 6}
+    table = np.array(list(values.values()), np.float32).T
+    columns = feature_columns(replace(data, features=table, feature_names=tuple(values), check_finite=False), ["brand"])
+    assert columns == FeatureColumns(6, 4, {"price": 1, "empty": 6}, ("length", "empty"), ("brand",))
+    health = diagnose(log, data, columns=columns)
+    for code in ("missing-values", "text-columns", "constant-features"):
+        assert about(health, code).level == "caution"
+    sound = diagnose(log, data, columns=FeatureColumns(6, 4, {}, (), ()))
+    assert {one.code for one in health.findings} - {one.code for one in sound.findings} == {
+        "missing-values", "text-columns", "constant-features",
+    }  # fmt: skip
 
 
 def test_queries_that_hardly_come_twice() -> None:

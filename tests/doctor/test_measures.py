@@ -109,6 +109,28 @@ def test_coverage() -> None:
     assert other.shown_without_features == 1.0
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours", "differ_in", "alike"),
+    [
+        (["7", "8"], ["007", "008", "9"], "leading zeros", 2),
+        (["A", "B", "c"], ["a", "b", "c"], "case", 2),
+        (["7.0", "8.0", "x"], ["7", "9"], "a final .0", 1),
+        (["a "], ["a"], "spaces", 1),
+        (["1"], ["a"], None, 0),
+    ],
+)
+def test_ids_in_another_form(theirs: list[str], ours: list[str], differ_in: str | None, alike: int) -> None:
+    log = aggregated([("q", theirs, [])], cutoff=len(theirs))
+    (found,) = coverage(log, statistics(log), shown_pairs(log), candidates(q=ours)).unmatched
+    assert (found.column, found.ids, found.unmatched) == ("document_id", len(theirs), len({*theirs} - {*ours}))
+    assert (found.differ_in, found.alike) == (differ_in, alike)
+
+
+def test_some_ids_without_features_are_no_matter_of_form() -> None:
+    log = aggregated([("q", ["a", "b"], [])], cutoff=2)
+    assert coverage(log, statistics(log), shown_pairs(log), candidates(q=["a"])).unmatched == ()
+
+
 def test_effective_size_by_hand() -> None:
     """One query, two documents: x at rank 1 in 8 of 10 interactions. Looked at: 1 and 0.5."""
     interactions = [("a", ["x", "y"], ["x"])] * 4 + [("a", ["x", "y"], [])] * 4 + [("a", ["y", "x"], ["y"])] * 2

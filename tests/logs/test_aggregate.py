@@ -8,6 +8,7 @@ from typing import Any
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -124,6 +125,25 @@ def test_units_and_rewards_are_those_of_a_loop(tmp_path: Path, whole_numbers: bo
     assert log.manifest["reward"] == {"column": "price", "most": 2}
     alone = {row["impression_id"] for row in rows if row["user"] is None}
     assert log.manifest["notes"][-1] == f"{len(alone)} impressions had no user; each counts as a unit of its own."
+
+
+def test_content_is_the_same_in_any_order_and_format_and_for_no_other_rows(tmp_path: Path) -> None:
+    rows = random_log(2)
+    options: dict[str, Any] = {"unit": "user", "reward": "price", "reward_most": 2.0}
+
+    def content(rows: list[dict[str, Any]], **more: Any) -> str:
+        return str(load_log(pa.Table.from_pylist(rows), **options, **more).manifest["content"])
+
+    pa.csv.write_csv(pa.Table.from_pylist(rows[::-1]), tmp_path / "again.csv")
+    same = content(rows)
+    assert content(rows[::-1], segment="device") == same
+    assert load_log(tmp_path / "again.csv", **options).manifest["content"] == same
+    place = next(place for place, row in enumerate(rows) if row["click"] and row["user"])
+    impression = rows[place]["impression_id"]
+    swapped = [row | ({"user": "another"} if row["impression_id"] == impression else {}) for row in rows]
+    for other in ({"price": 0.123}, {"click": 0, "price": None}, {"document_id": "another"}):
+        assert content([*rows[:place], rows[place] | other, *rows[place + 1 :]]) != same, other
+    assert content(swapped, split=HashSplit(by="query")) != content(rows, split=HashSplit(by="query"))
 
 
 def test_a_folder_of_statistics_has_no_id_of_a_user(tmp_path: Path) -> None:

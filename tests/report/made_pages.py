@@ -30,6 +30,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "plan": lambda: plan_page(made_plan()),
     "report": lambda: report_page(full_report()),
     "report_bare": lambda: report_page(Report(NAME, made_manifest())),
+    "report_candidate": lambda: report_page(Report(NAME, {"candidate": {"source": EVIL}}, health=made_health())),
     "reproduction": made_reproduction,
 }
 page = cache(lambda name: PAGES[name]())

@@ -47,6 +47,23 @@ def test_the_same_model_on_the_same_data_is_the_same_look() -> None:
     assert book.share("b", MANIFEST) == (1 / 6, 2)
 
 
+@pytest.mark.parametrize("period", [MANIFEST["period"], None])
+def test_the_same_counts_from_another_file_are_the_same_look(period: list[str] | None) -> None:
+    """A re-exported file has other bytes, and often another name."""
+    counted = MANIFEST | {"content": "7", "period": period}
+    book = Ledger(()).with_look(look("a", counted)).with_look(look("b", counted))
+    again = counted | {"source": "again.csv", "files": [{"sha256": "2"}], "rows": 100}
+    assert book.share("b", again) == (1 / 6, 2)
+    assert book.share("c", again) == (1 / 12, 3)
+    assert book.share("b", counted | {"content": "8"}) == (1 / 12, 3)
+    assert book.share("b", counted | {"cutoff": 5}) == (1 / 12, 3)
+
+
+def test_looks_of_older_versions_are_recognised_by_their_files() -> None:
+    book = Ledger(()).with_look(look("a")).with_look(look("b"))
+    assert book.share("b", MANIFEST | {"content": "7"}) == (1 / 6, 2)
+
+
 def test_a_grown_log_is_a_new_look_unless_the_bound_holds_at_any_time() -> None:
     book = Ledger(()).with_look(look("a"))
     assert book.share("a", GROWN) == (1 / 6, 2)

@@ -53,30 +53,9 @@ def certify(
         ),
     ] = None,
     features: options.Features = None,
-    candidate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCORES",
-            help="Instead of MODEL, the output of any other ranker: Parquet or CSV with query_id, document_id, and "
-            "score or rank.",
-        ),
-    ] = None,
-    trained_until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="With --candidate: the ranker saw nothing of LOG after this moment (UTC; a date is the end of its "
-            "day). Only later interactions are evaluated, a fifth of them as validation.",
-        ),
-    ] = None,
-    trained_without_held_out: Annotated[
-        bool,
-        typer.Option(
-            "--trained-without-held-out",
-            help="With --candidate: it never saw the held-out part of LOG: made from other data or by rules, or "
-            "trained on what [cyan]saferank split[/cyan] wrote.",
-        ),
-    ] = False,
+    candidate: options.Candidate = None,
+    trained_until: options.TrainedUntil = None,
+    trained_without_held_out: options.TrainedWithoutHeldOut = False,
     delta: options.Delta = 0.05,
     tolerance: Annotated[float, typer.Option(help="Accepted loss, in clicks per interaction.")] = 0.0,
     bound: Annotated[
@@ -142,9 +121,7 @@ def certify(
     layout: options.Layout = "auto",
     on_bad_rows: options.OnBadRows = "error",
     out: Annotated[Path, typer.Option(help="Certificate to write.")] = Path("certificate.json"),
-    ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Record of all looks at LOG.", show_default="LOG.ledger.json")
-    ] = None,
+    ledger: options.Ledger = None,
     track: Track = None,
     as_json: AsJson = False,
     watch: Annotated[

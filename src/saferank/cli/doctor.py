@@ -57,7 +57,9 @@ def doctor(
     check_output_file(out, [log, features])
 
     from saferank.doctor.diagnosis import diagnose
+    from saferank.doctor.feature_columns import feature_columns
     from saferank.features.load_features import load_features
+    from saferank.features.reader import text_columns
     from saferank.logs.aggregated_log import is_aggregated
     from saferank.report.doctor_page import doctor_page
     from saferank.report.page import write_page
@@ -67,13 +69,15 @@ def doctor(
             log, status, column=column, layout=layout, examination=examination, cutoff=cutoff, on_bad_rows=on_bad_rows,
             unit=unit, rankings=rankings and not is_aggregated(log),
         )  # fmt: skip
-        data = None
+        data, columns = None, None
         if features is not None:
             status.update(f"Reading {features}")
             named = parse_columns(column)
-            data = load_features(features, part=part, id_columns=named, missing="nan")  # only the ids are used
+            data = load_features(features, part=part, id_columns=named, missing="nan")
+            texts = [name for name in text_columns(features) if name not in named.values()]
+            columns = feature_columns(data, texts)
         status.update("Estimating examination")
-        health = diagnose(aggregated, data, given)
+        health = diagnose(aggregated, data, given, columns=columns)
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
     if as_json:

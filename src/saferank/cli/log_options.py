@@ -113,6 +113,33 @@ Earlier = Annotated[
     list[str] | None,
     typer.Option(metavar="LOG", help="Log of an earlier live ranker, to learn about users. Repeatable."),
 ]
+Candidate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SCORES",
+        help="Instead of MODEL, the output of any other ranker: Parquet or CSV with query_id, document_id, and score "
+        "or rank.",
+    ),
+]
+TrainedUntil = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="With --candidate: the ranker saw nothing of LOG after this moment (UTC; a date is the end of its day). "
+        "Only later interactions are evaluated, a fifth of them as validation.",
+    ),
+]
+TrainedWithoutHeldOut = Annotated[
+    bool,
+    typer.Option(
+        "--trained-without-held-out",
+        help="With --candidate: it never saw the held-out part of LOG: made from other data or by rules, or trained on "
+        "what [cyan]saferank split[/cyan] wrote.",
+    ),
+]
+Ledger = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Record of all looks at LOG.", show_default="LOG.ledger.json")
+]
 Part = Annotated[
     str,
     typer.Option(

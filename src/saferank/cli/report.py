@@ -10,21 +10,29 @@ import typer
 from rich.console import Console
 
 from saferank.cli import log_options as options
-from saferank.cli.config import unless_common
+from saferank.cli.config import on_command_line, unless_common
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import check_output_file, parse_columns
+from saferank.cli.log_options import check_output_file, parse_columns, requested_split
 from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
 from saferank.files.table_url import without_secrets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.status import Status
 
     from saferank.policy.policy import Policy
-    from saferank.policy.serve import ServeAs
     from saferank.verdict.certificate import Certificate
+    from saferank.verdict.new_ranker import NewRanker
 
 CERTIFICATE, RESULTS = "certificate.json", "results.parquet"
+NEW = ".certificate.json"
+"""Suffix of the certificate, beside the page, of a candidate that had none."""
+OF_CANDIDATE = (
+    "trained_until", "trained_without_held_out", "delta", "serve_as", "unit", "split", "split_by", "cutoff", "ledger",
+)  # fmt: skip
+"""Options by which a candidate is certified."""
 LARGEST = 1 << 24
 """Bytes up to which a JSON file may be a certificate."""
 
@@ -32,18 +40,21 @@ LARGEST = 1 << 24
 def report(
     context: typer.Context,
     source: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="MODEL_OR_RUN",
-            help="A folder that [cyan]saferank fit[/cyan] wrote, or [cyan]saferank reproduce[/cyan].",
+            help="A folder that [cyan]saferank fit[/cyan] wrote, or [cyan]saferank reproduce[/cyan]. Leave it out with "
+            "--candidate.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    candidate: options.Candidate = None,
     certificate: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Certificate that [cyan]saferank certify[/cyan] wrote.",
-            show_default="certificate.json, or the latest one, of MODEL, beside it or here",
+            show_default="certificate.json, or the latest one, of the ranker, beside it or here",
         ),
     ] = None,
     log: Annotated[
@@ -52,6 +63,15 @@ def report(
     ] = None,
     features: options.Features = None,
     logging_scores: options.LoggingScores = None,
+    trained_until: options.TrainedUntil = None,
+    trained_without_held_out: options.TrainedWithoutHeldOut = False,
+    delta: options.Delta = 0.05,
+    serve_as: options.ServeAs = "deterministic",
+    unit: options.Unit = None,
+    split: options.Shares = None,
+    split_by: options.SplitBy = None,
+    cutoff: options.Cutoff = None,
+    ledger: options.Ledger = None,
     part: options.Part = "train",
     column: options.Columns = None,
     layout: options.Layout = "auto",
@@ -67,49 +87,75 @@ def report(
     findings and figures. A single file for offline reading, also on a phone, in
     dark mode and on paper.
 
+    With --candidate, the same for a ranker made elsewhere. If it has no certificate
+    yet, --trained-until or --trained-without-held-out certifies it, which is a look
+    as by [bold]certify[/bold]; if it has one, no look is taken.
+
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
+    [cyan]saferank report --candidate scores.parquet --log log.parquet[/cyan]
     """
-    reproduced = (source / RESULTS).is_file()
+    if source is not None and candidate is not None:  # one of them may be from saferank.toml
+        said = [on_command_line(context, name) for name in ("source", "candidate")]
+        source, candidate = None if said == [False, True] else source, None if said == [True, False] else candidate
+    if (source is None) == (candidate is None):
+        raise UsageError("give either MODEL_OR_RUN, or --candidate for a ranker made elsewhere.")
+    if candidate is None and (given := [name for name in OF_CANDIDATE if on_command_line(context, name)]):
+        raise UsageError(f"--{given[0].replace('_', '-')} is for --candidate; leave it out.")
+    reproduced = source is not None and (source / RESULTS).is_file()
     if reproduced:
         (log,) = unless_common(context, log=log)
-    if log is None:
+    if log is None or candidate is not None:
         (features,) = unless_common(context, features=features)
     if features is None:
         (logging_scores,) = unless_common(context, logging_scores=logging_scores)
-    if features is not None and log is None:
-        raise UsageError("--features compares the model with a log; give --log too.")
+    if features is not None and (log is None or candidate is not None):
+        raise UsageError("--features compares a model with a log; give --log too, and not --candidate.")
     if logging_scores is not None and features is None:
         raise UsageError("--logging-scores is a column of the features; give --features too.")
 
     from saferank.policy.model_folder import MANIFEST, SCHEMA, WEIGHTS, is_model
     from saferank.report.page import write_page
 
-    read = [source / name for name in (MANIFEST, SCHEMA, WEIGHTS, RESULTS)]
-    read += _certificates(source) if certificate is None else [certificate]
+    ranker = Path(candidate or str(source))
+    read = [ranker] if candidate is not None else [ranker / name for name in (MANIFEST, SCHEMA, WEIGHTS, RESULTS)]
+    read += _certificates(ranker) if certificate is None else [certificate]
     check_output_file(out, [*read, log, features])
     status = Console(stderr=True)
-    if is_model(source):
+    reading: dict[str, Any] = {"columns": parse_columns(column), "layout": layout, "on_bad_rows": on_bad_rows}
+    if candidate is not None or is_model(ranker):
         from saferank.policy.policy import Policy
         from saferank.report.report_page import Report, report_page
+        from saferank.verdict.ledger import ledger_path
+        from saferank.verdict.new_ranker import read_ranker
 
-        policy = Policy.load(source)
-        found = _certificate(policy, source, certificate, status)
-        contents = Report(source.resolve().name, policy.manifest, found)
+        made = Policy.load(ranker) if candidate is None else read_ranker(candidate, serve_as, reading["columns"])
+        described = made.manifest if isinstance(made, Policy) else made.description
+        found = _certificate(described, ranker, certificate, status)
+        contents = Report(ranker.resolve().name, described, found)
+        if found is not None:
+            serve_as = "sampled" if found.serve_as == "sampled" else "deterministic"
         if log is not None:
-            served: ServeAs = "sampled" if found is not None and found.serve_as == "sampled" else "deterministic"
-            ways = {"logging_scores": logging_scores, "part": part, "serve_as": served}
-            reading = {"columns": parse_columns(column), "layout": layout, "on_bad_rows": on_bad_rows}
             with status.status(f"Reading {without_secrets(log)}") as now:
-                contents = replace(contents, **_of_log(policy, log, features, now, ways, reading))
+                if isinstance(made, Policy):
+                    ways = {"logging_scores": logging_scores, "part": part, "serve_as": serve_as}
+                    contents = replace(contents, **_of_log(made, log, features, now, ways, reading))
+                else:
+                    reading |= {"unit": unit, "split": requested_split(split, split_by), "cutoff": cutoff}
+                    stated = {"trained_until": trained_until, "trained_without_held_out": trained_without_held_out}
+                    book = ledger or ledger_path(log)
+                    check_output_file(book, [*read, log, out], option="--ledger")
+                    look = {"stated": stated, "delta": delta, "ledger": book, "out": out.with_suffix(NEW)}
+                    made = replace(made, serve_as=serve_as)
+                    contents = replace(contents, **_of_scores(made, log, found, now, reading, look))
         text = report_page(contents)
-        kind = "not certified" if found is None else found.verdict.value
+        kind = "not certified" if contents.certificate is None else contents.certificate.verdict.value
     elif reproduced:
         from saferank.report.reproduction_page import reproduction_page
 
         if certificate is not None or log is not None:
             raise UsageError(f"{source} is a reproduction; --certificate, --log and --features are for a model.")
         with status.status("Drawing"):
-            text = reproduction_page(source)
+            text = reproduction_page(ranker)
         kind = "reproduction"
     else:
         raise DataError("was written neither by `saferank fit` nor by `saferank reproduce`.", file=source)
@@ -120,38 +166,78 @@ def report(
         tell(f" {out}", headline=kind)
 
 
-def _places(model: Path) -> list[Path]:
+def _places(ranker: Path) -> list[Path]:
     """Return the folders in which to look for a certificate if none is named."""
-    return list(dict.fromkeys((model.resolve().parent, Path().resolve())))
+    return list(dict.fromkeys((ranker.resolve().parent, Path().resolve())))
 
 
-def _certificates(model: Path) -> list[Path]:
+def _certificates(ranker: Path) -> list[Path]:
     """Return the certificates of the usual name that may be there."""
-    return [folder / CERTIFICATE for folder in _places(model)]
+    return [folder / CERTIFICATE for folder in _places(ranker)]
 
 
-def _certificate(policy: Policy, model: Path, given: Path | None, status: Console) -> Certificate | None:
-    """Return the given certificate, or one beside the model or in this folder that belongs to the model.
+def _identity(described: Mapping[str, Any]) -> Any:
+    """Return the hashes of a model's files, or of a candidate's scores; None if there are neither."""
+    scores = described.get("candidate") or {}
+    return described.get("files") or [scores[name] for name in ("sha256", "scores_sha256") if name in scores] or None
+
+
+def _certificate(described: Mapping[str, Any], ranker: Path, given: Path | None, status: Console) -> Certificate | None:
+    """Return the given certificate, or one beside the ranker or in this folder that belongs to it.
 
     One of the usual name comes first, then the latest of any other (`certify --out FILE`).
     """
     from saferank.verdict.certificate import FORMAT, Certificate
 
-    def is_of_model(certificate: Certificate) -> bool:
-        files = certificate.inputs.get("model", {}).get("files")
-        return files is not None and files == policy.manifest.get("files")
+    def is_of_ranker(certificate: Certificate) -> bool:
+        certified = _identity(certificate.inputs.get("model", {}))
+        return certified is not None and certified == _identity(described)
 
-    for file in [file for file in _certificates(model) if file.is_file()] if given is None else [given]:
+    for file in [file for file in _certificates(ranker) if file.is_file()] if given is None else [given]:
         certificate = Certificate.read(file)
-        if is_of_model(certificate):
+        if is_of_ranker(certificate):
             return certificate
         if given is not None:
-            raise UsageError(f"{given} belongs to another model, not {model}; certify this one.")
-        tell(f"{file} belongs to another model and is left out.", status)
-    files = (file for folder in _places(model) for file in folder.glob("*.json") if file.name != CERTIFICATE)
+            raise UsageError(f"{given} belongs to another ranker, not {ranker}; certify this one.")
+        tell(f"{file} belongs to another ranker and is left out.", status)
+    files = (file for folder in _places(ranker) for file in folder.glob("*.json") if file.name != CERTIFICATE)
     small = (file for file in files if file.is_file() and file.stat().st_size <= LARGEST)
     others = [Certificate.read(file) for file in small if FORMAT.is_of(file)]
-    return max(filter(is_of_model, others), key=lambda one: one.created, default=None)
+    return max(filter(is_of_ranker, others), key=lambda one: one.created, default=None)
+
+
+def _of_scores(
+    scores: NewRanker, log: str, found: Certificate | None, now: Status, reading: dict[str, Any], look: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the certificate of a ranker made elsewhere, the health of the log, and what the ranker changes.
+
+    With a certificate, the log is read as it was for it. Without one, and if it is stated what the ranker was trained
+    on, the ranker is certified: `look` has this statement, delta, the ledger and the file to write.
+    """
+    import numpy as np
+
+    from saferank.doctor.diagnosis import diagnose
+    from saferank.verdict.certify import CertifySettings, take_look
+    from saferank.verdict.exposure_shift import ranker_changes
+    from saferank.verdict.inputs import load_inputs, read_log
+
+    if found is None and any(look["stated"].values()):
+        inputs = load_inputs(scores, log, progress=now.update, **look["stated"], **reading)
+        now.update("Weighting the held-out clicks")
+        found, aggregated = take_look(inputs, CertifySettings(look["delta"]), look["ledger"]), inputs.log
+        found.write(look["out"])
+        tell(f"Certified: {look['out']}. The look is recorded in {look['ledger']}.", now.console)
+    else:
+        aggregated = read_log(log, as_in=None if found is None else found.inputs.get("log"), **reading)
+    now.update("Checking the log")
+    health = diagnose(aggregated)
+    health = replace(health, findings=tuple(one for one in health.findings if one.code != "never-shown"))  # no features
+    curve = None if found is None else np.array(found.examination["curve"])
+    if found is None and health.harvested.complete:
+        curve = health.harvested.probabilities()
+    now.update("Comparing rankings")
+    changes = None if curve is None else ranker_changes(scores, aggregated, curve)
+    return {"certificate": found, "changes": changes, "health": health}
 
 
 def _of_log(

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from saferank.doctor.drift import FEW_REPEATED, demand_drift, personalised, ranker_moved
 from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
+from saferank.doctor.feature_columns import FeatureColumns
 from saferank.doctor.groups import groups
 from saferank.doctor.health import Health
 from saferank.doctor.hidden_context import hidden_context
@@ -36,6 +37,7 @@ def diagnose(
     data: RankingData | None = None,
     examination: ArrayLike | None = None,
     *,
+    columns: FeatureColumns | None = None,
     seed: int = 0,
     replicates: int = 200,
     em: bool = True,
@@ -46,6 +48,7 @@ def diagnose(
         aggregated: The log.
         data: The features, to find candidates that were never shown, and features that know the held-out clicks.
         examination: One number per rank, if it is known. It is estimated in any case, and compared with the given one.
+        columns: What is the matter with the columns of the features, for findings about them.
         seed: For the bootstrap, the halves of the log in the test of trust bias, and the redrawn lists.
         replicates: Number of bootstrap replicates.
         em: Whether to estimate examination by EM too, for comparison.
@@ -101,6 +104,7 @@ def diagnose(
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if data is None else coverage(aggregated, statistics, pairs, data),
+        columns=columns,
         leaks=() if data is None else leaking_features(aggregated, data, np.random.default_rng([seed, 2])),
         effective=effective,
         unit=aggregated.manifest.get("unit"),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from saferank.doctor.drift import Drift
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
+from saferank.doctor.feature_columns import FeatureColumns
 from saferank.doctor.groups import Group
 from saferank.doctor.hidden_context import HiddenContext
 from saferank.doctor.hour_of_day import HourOfDay
@@ -93,6 +94,8 @@ class Health:
     randomness: Randomness
     coverage: Coverage | None
     """None without features."""
+    columns: FeatureColumns | None
+    """None if they were not looked at."""
     leaks: tuple[Leak, ...]
     """Features that know the held-out clicks; none without features."""
     effective: EffectiveSize | None

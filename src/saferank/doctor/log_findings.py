@@ -15,7 +15,9 @@ from saferank.doctor.assumption_findings import (
     time_findings,
     user_findings,
 )
+from saferank.doctor.feature_columns import FeatureColumns
 from saferank.doctor.health import Finding, Health, Level, blocking, caution, good
+from saferank.features.schema import listed
 from saferank.logs.row_checks import describe_dropped
 
 FEW_CHANGES, SOME_CHANGES = 0.01, 0.1
@@ -62,6 +64,8 @@ def findings(health: Health) -> Iterator[Finding]:
         yield from list_findings(health)
         yield from user_findings(health)
     yield from _candidates(health)
+    if health.columns is not None:
+        yield from _columns(health.columns)
     if health.leaks:
         days = health.leaks[0].days
         when = "this log" if days is None else f"the last {days} periods of this log"
@@ -160,17 +164,38 @@ def _candidates(health: Health) -> Iterator[Finding]:
         text += "." if level == "good" else ", so the log says nothing about them."
         remedy = f"Now and then, show a random candidate from below rank {health.cutoff}."
         yield _graded(level, "never-shown", text, remedy)
+    for one in coverage.unmatched:
+        many = f"{one.unmatched:,} of {one.ids:,} ids in the column {one.column} of the log"
+        text = f"{many} do not occur in the features: {one.both}."
+        level = _grade(one.unmatched / one.ids, 0.0, MANY_MISSING)
+        yield _graded(level, "unmatched-ids", text, f"{one.remedy[0].upper()}{one.remedy[1:]}.")
     lacking = coverage.queries_without_features
-    if coverage.queries_in_both == 0:
-        text = "No query of the log has features."
-        yield _graded("bad", "missing-features", text, "Check that log and features use the same query ids.")
-    elif coverage.pairs_without_features:
+    if coverage.queries_in_both and coverage.pairs_without_features:
         text = f"{coverage.shown_without_features:.1%} of what was shown has no features, and training leaves it out"
         if lacking:
             text += f" ({lacking:,} {'query has' if lacking == 1 else 'queries have'} none at all)"
         level = _grade(coverage.shown_without_features, FEW_MISSING, MANY_MISSING)
         remedy = "Compute the features of every document when it is shown."
         yield _graded(level, "missing-features", f"{text}.", remedy)
+
+
+def _columns(columns: FeatureColumns) -> Iterator[Finding]:
+    """Yield what `fit` stops at, leaves out, or cannot use."""
+    if columns.missing:
+        worst = sorted(columns.missing, key=lambda name: -columns.missing[name])
+        shares = listed([f"{name} ({columns.missing[name] / columns.rows:.1%} of the rows)" for name in worst], 3)
+        text = f"Features with missing values, at which `fit` stops ({len(worst):,} of {columns.features:,}): {shares}."
+        remedy = "Fill them in, or say how to treat them: `fit --missing indicator`, or `fit --missing 0`."
+        yield caution("missing-values", text, remedy)
+    if columns.text:
+        names = f"({len(columns.text):,}): {listed(columns.text, 3)}"
+        text = f"Columns that `fit` leaves out, because they hold no numbers {names}."
+        remedy = f"If such a column has few values, `fit --categorical {columns.text[0]}` makes each of them a feature."
+        yield caution("text-columns", text, remedy)
+    if columns.constant:
+        names = f"({len(columns.constant):,} of {columns.features:,}): {listed(columns.constant, 3)}"
+        text = f"Features that are the same for all documents of a query, and so do not distinguish them {names}."
+        yield caution("constant-features", text, "Check how they were computed, or leave them out (`fit --ignore`).")
 
 
 def _repeated(health: Health) -> Finding:

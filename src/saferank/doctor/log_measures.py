@@ -11,6 +11,7 @@ from saferank.engine.ragged import query_sums
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog, places_of
+from saferank.logs.row_checks import UnmatchedIds, unmatched_ids
 
 CLASSES = {"1": 1, "2-9": 2, "10-99": 10, "100-999": 100, "1,000+": 1_000}
 """Classes of queries by their interactions -> the least."""
@@ -138,6 +139,7 @@ class Coverage:
     """Query-document pairs that were shown and have no features."""
     shown_without_features: float
     """Share of all documents shown, each time counted."""
+    unmatched: tuple[UnmatchedIds, ...] = ()
 
     @property
     def never_shown_share(self) -> float:
@@ -165,4 +167,5 @@ def coverage(aggregated: AggregatedLog, own: LogStatistics, pairs: RankingData, 
         queries_without_log=int((~in_both).sum()),
         pairs_without_features=missing.num_rows,
         shown_without_features=float(np.sum(missing["shown_sum"].to_numpy()) / max(own.times_shown.sum(), 1)),
+        unmatched=tuple(unmatched_ids(aggregated, data)),
     )

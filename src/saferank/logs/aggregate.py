@@ -31,7 +31,7 @@ from saferank.logs.row_checks import (
     without,
     wrong_rows,
 )
-from saferank.logs.run_query import fetch_row, fetch_sorted, run_once
+from saferank.logs.run_query import connect, fetch_row, fetch_sorted, run_once
 from saferank.logs.segments import check_segments
 from saferank.logs.split import HashSplit, Split
 
@@ -167,6 +167,7 @@ def _count(
             tell("Counting rankings")
             counts = log_queries.ranking_counts(table, interactions, cutoff)
             tables["rankings"] = log_queries.ranking_table(fetch_sorted(counts, log_queries.RANKING))
+    content = _content(tables)  # while users have their own names, which are the same in any order
     tables |= _without_names(tables)
     moments = [] if extent.periods is None else extent.periods.describe()
     manifest = {
@@ -177,6 +178,7 @@ def _count(
         "other_columns": list(log.other_columns),
         "id_types": {name: str(table[name].type()) for name in ("query_id", "document_id")},
         "files": log.source.describe_files(),
+        "content": content,
         "rows": extent.rows,
         "cutoff": cutoff,
         "clicks_below_cutoff": extent.clicks_below,
@@ -193,6 +195,16 @@ def _count(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return AggregatedLog(manifest=manifest, **tables)
+
+
+def _content(tables: dict[str, pa.Table]) -> str:
+    """Return a number for all that was counted: the same for the same interactions in any order, file or segment."""
+    here = connect().con
+    for name in ("shown_counts", "patterns"):
+        here.register(name, tables[name])
+    counted = "SELECT sum(hash(shown_counts)::HUGEINT) FROM shown_counts"
+    clicked = "SELECT sum(hash(part, period, unit, query_id, clicked, rewards)::HUGEINT * interactions) FROM patterns"
+    return "-".join(str(here.execute(query).fetchone()[0]) for query in (counted, clicked))
 
 
 def _without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

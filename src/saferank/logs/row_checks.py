@@ -1,6 +1,6 @@
 """What can be wrong with the rows of a click log: found by queries, reported with counts and examples, or dropped."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,13 @@ from saferank.logs.run_query import fetch, fetch_row
 EXAMPLES = 3
 """How many offending rows a message shows."""
 _LARGEST = 2.0**31
+FORMS: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "case": pc.utf8_lower,
+    "leading zeros": lambda ids: pc.utf8_ltrim(ids, "0"),
+    "spaces": pc.utf8_trim_whitespace,
+    "a final .0": lambda ids: pc.replace_substring_regex(ids, r"\.0$", ""),
+}
+"""What ids that mean the same may differ in -> the ids without it."""
 
 
 KINDS = {
@@ -181,23 +188,63 @@ def how_many(number: int, unit: str) -> str:
     return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
-def unmatched_ids_error(log: AggregatedLog, data: RankingData) -> DataError | None:
-    """Return the error for a log none of whose queries, or none of whose documents, `data` has; else None.
+@dataclass(frozen=True)
+class UnmatchedIds:
+    """Ids of a log that the features lack: all of a column, or some that the features have in another form."""
+
+    column: str
+    """As the log calls it."""
+    ids: int
+    """Different ids in the log."""
+    unmatched: int
+    alike: int
+    """Unmatched ids that the features have in another form."""
+    differ_in: str | None
+    """What these differ in: one of FORMS."""
+    both: str
+    """Type and example of the ids in the log and in the features, in words."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it, in words."""
+        same = "convert the ids to the same form in both"
+        many = f"{self.alike:,} of {self.unmatched:,}"
+        return same if self.differ_in is None else f"{same} ({many} differ only in {self.differ_in})"
+
+
+def unmatched_ids(log: AggregatedLog, data: RankingData) -> list[UnmatchedIds]:
+    """Return for the queries, and for the documents, what of the log's ids does not match and should.
 
     Ids are compared as text, so 7 and "7" are the same; 7 and "007" are not.
     """
-    places = places_of(data)
+    places, found = places_of(data), []
     among = {"query_id": places.query_ids, "document_id": places.document_ids}
     types = dict(zip(among, data.id_types or ("text", "text"), strict=True))
     for column, ours in among.items():
         theirs = log.shown_counts[column].unique()
-        if not len(theirs) or pc.any(pc.is_in(theirs, value_set=ours)).as_py():
+        lacking = theirs.filter(pc.invert(pc.is_in(theirs, value_set=ours)))
+        if not len(lacking):
             continue
+        by_form = {form: pc.index_in(of(lacking), value_set=of(ours)) for form, of in FORMS.items()}
+        form, there = min(by_form.items(), key=lambda one: one[1].null_count)
+        alike = len(lacking) - there.null_count
+        if not alike and len(lacking) < len(theirs):
+            continue
+        first = pc.index(there.is_valid(), True).as_py() if alike else 0
+        one, other = lacking[first], ours[there[first].as_py() or 0]
         kind = log.manifest.get("id_types", {}).get(column, "text").strip("!")
-        both = f"the log has {kind}, such as {theirs[0]}, and {data.source} has {types[column]}, such as {ours[0]}"
-        remedy = "convert the ids to the same form in both"
+        both = f"the log has {kind}, such as {one}, and {data.source} has {types[column]}, such as {other}"
         name = log.manifest.get("columns", {}).get(column, column)
-        return DataError(f"no id of the log occurs in the features: {both}; {remedy}.", file=log.source, column=name)
+        found.append(UnmatchedIds(name, len(theirs), len(lacking), alike, form if alike else None, both))
+    return found
+
+
+def unmatched_ids_error(log: AggregatedLog, data: RankingData) -> DataError | None:
+    """Return the error for a log none of whose queries, or none of whose documents, `data` has; else None."""
+    for one in unmatched_ids(log, data):
+        if one.unmatched == one.ids:
+            message = f"no id of the log occurs in the features: {one.both}; {one.remedy}."
+            return DataError(message, file=log.source, column=one.column)
     return None
 
 

@@ -13,6 +13,8 @@ from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, served_placement
+from saferank.verdict.comparison import Rankers
+from saferank.verdict.new_ranker import NewRanker
 
 Floats = NDArray[np.float64]
 BANDS = ("in half or more", "in 10% to 50%", "in 1% to 10%", "in less than 1%", "never")
@@ -101,6 +103,16 @@ def exposure_changes(
     if logging_scores is not None:
         old = served_placement(logging_scores, data.offsets, policy.cutoff, "sampled")
     return compare_placements(counts, new, policy.examination, data, old=old, most=most)
+
+
+def ranker_changes(ranker: NewRanker, log: AggregatedLog, examination: Floats) -> Changes:
+    """Compare what any ranker shows with what all parts of the log showed; a query that it lacks does not change."""
+    both = Rankers(log, ranker, None)
+    counts = log.statistics(PARTS, both.pairs)
+    query = counts.query_of_document
+    logged = counts.shown / np.maximum(counts.interactions[query], 1)[:, None]
+    new = np.where(both.ranked[query][:, None], both.placement, logged)
+    return compare_placements(counts, new, examination, both.pairs)
 
 
 def compare_placements(

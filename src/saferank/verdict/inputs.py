@@ -139,15 +139,24 @@ def live_policy(live: str | Path | Policy | None, logging_scores: object = None)
     return live if live is None or isinstance(live, Policy) else Policy.load(live)
 
 
-def read_log(log: str | Path | Tabular, policy: Policy | None = None, **log_options: Any) -> AggregatedLog:
-    """Return the log by the options of `load_log`; as in the model's log: cutoff, split, unit and names of columns."""
+def read_log(
+    log: str | Path | Tabular,
+    policy: Policy | None = None,
+    as_in: Mapping[str, Any] | None = None,
+    **log_options: Any,
+) -> AggregatedLog:
+    """Return the log by the options of `load_log`; as in the model's log: cutoff, split, unit and names of columns.
+
+    `as_in`: the manifest of the log to follow, where there is no model.
+    """
     if policy is not None:
-        trained = policy.inputs.get("log") or {}
-        log_options["cutoff"] = policy.cutoff
-        log_options["other_names"] = trained.get("columns")
-        log_options["unit"] = log_options.get("unit") or trained.get("unit")
-        if "split" in trained:
-            log_options["split"] = split_of(trained["split"])
+        as_in = {**(policy.inputs.get("log") or {}), "cutoff": policy.cutoff}
+    if as_in is not None:
+        log_options["cutoff"] = as_in.get("cutoff")
+        log_options["other_names"] = as_in.get("columns")
+        log_options["unit"] = log_options.get("unit") or as_in.get("unit")
+        if "split" in as_in:
+            log_options["split"] = split_of(as_in["split"])
     return load_log(log, **log_options)
 
 

@@ -23,7 +23,7 @@ class Look:
     model: str
     """Hash of what was certified, and of the settings."""
     log: str
-    """Hash of what identifies the held-out part: files, split, sizes."""
+    """Hash of what identifies the held-out part: what was counted; of older looks: files, split, sizes."""
     source: str
     period: list[str] | None
     """First and last moment of the log."""
@@ -46,7 +46,7 @@ class Look:
         period = manifest.get("period")
         return cls(
             model=model,
-            log=log_fingerprint(manifest),
+            log=log_fingerprints(manifest)[0],
             source=str(manifest.get("source")),
             period=None if period is None else [str(moment) for moment in period],
             files=hashes(manifest),
@@ -82,8 +82,8 @@ class Ledger:
         look, whatever is done in between; with a bound that holds at any time (`any_time`), also when the data has
         grown. Data that no earlier look has seen starts at j = 1.
         """
-        before, state = self.on(manifest), log_fingerprint(manifest)
-        same = (look.model == model and (any_time or look.log == state) for look in before)
+        before, states = self.on(manifest), log_fingerprints(manifest)
+        same = (look.model == model and (any_time or look.log in states) for look in before)
         number = next((place for place, is_same in enumerate(same, 1) if is_same), len(before) + 1)
         return 1.0 / (number * (number + 1)), number
 
@@ -99,10 +99,16 @@ def fingerprint(values: Any) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def log_fingerprint(manifest: dict[str, Any]) -> str:
-    """Return a hash of what distinguishes one state of a held-out part from another."""
-    names = ("source", "files", "rows", "cutoff", "split", "period", "parts", "unit", "reward")
-    return fingerprint({name: manifest.get(name) for name in names})
+def log_fingerprints(manifest: dict[str, Any]) -> list[str]:
+    """Return hashes of what distinguishes one state of a held-out part from another.
+
+    The first is of what was counted, whatever the file and the order of its rows; the last, which older looks have and
+    logs that were counted by an older version, is of the files.
+    """
+    by_content = ("content", "cutoff", "unit", "reward")
+    by_files = ("source", "files", "rows", "cutoff", "split", "period", "parts", "unit", "reward")
+    both = [by_content, by_files] if "content" in manifest else [by_files]
+    return [fingerprint({name: manifest.get(name) for name in names}) for names in both]
 
 
 def ledger_path(source: str) -> Path:
@@ -119,5 +125,5 @@ def _overlaps(look: Look, manifest: dict[str, Any]) -> bool:
         looked, now = span_of(look.period), span_of(manifest["period"])
         return looked is None or now is None or (now[0] <= looked[1] and looked[0] <= now[1])
     files = hashes(manifest)
-    same_source = look.source == str(manifest.get("source"))
-    return not (look.files and files) or same_source or not {*files}.isdisjoint(look.files)
+    same = look.source == str(manifest.get("source")) or look.log in log_fingerprints(manifest)
+    return not (look.files and files) or same or not {*files}.isdisjoint(look.files)

@@ -34,7 +34,9 @@ BY_HOUR = (
 )
 """Codes of findings that do not matter if the logging policy is known."""
 KINDS = "lists-in-kinds"
-NOT_DOUBTS = ("effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features")
+NOT_DOUBTS = (
+    "effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features", "unmatched-ids",
+)  # fmt: skip
 """Codes of findings about what can be learned, which a verdict does not depend on."""
 
 
