@@ -161,12 +161,12 @@ def fit(
             missing="error" if missing == "error" else "nan",
         )  # fmt: skip
         parts = requested_split(split, split_by)
-        aggregated, _ = read_log(
+        aggregated = read_log(
             log, status, column=column, layout=layout, cutoff=ranker.wanted_cutoff, split=parts, unit=unit,
             on_bad_rows=on_bad_rows,
         )  # fmt: skip
         past = [
-            read_log(one, status, column=column, layout=layout, cutoff=aggregated.cutoff, on_bad_rows=on_bad_rows)[0]
+            read_log(one, status, column=column, layout=layout, cutoff=aggregated.cutoff, on_bad_rows=on_bad_rows)
             for one in earlier or ()
         ]
     steps: dict[str, Step] = {}

@@ -12,9 +12,10 @@ from rich.status import Status
 
 from saferank.cli.config import on_command_line, with_columns
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, check_seed, parse_columns, parse_names
+from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_seed, parse_columns, parse_names
 from saferank.cli.screen import tell
 from saferank.engine.errors import UsageError
+from saferank.files.atomic_write import check_output_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import DataArgument, Seed, check_output_file
+from saferank.cli.log_options import DataArgument, Seed
 from saferank.cli.screen import progress_bar, tell
 from saferank.engine.errors import UsageError
+from saferank.files.atomic_write import check_output_file
 
 if TYPE_CHECKING:
     from saferank.datasets.dataset import Dataset
