@@ -22,8 +22,9 @@ def test_our_name_to_theirs(pairs: list[str] | None, columns: dict[str, str]) ->
 
 @pytest.mark.parametrize("pairs", [["click"], ["click="], ["=clicked"], [""], ["click=a", "click=b"]])
 def test_pairs_that_cannot_be_used(pairs: list[str]) -> None:
-    with pytest.raises(UsageError, match=f"--column {pairs[-1]}: "):
+    with pytest.raises(UsageError) as error:
         parse_columns(["query_id=q", *pairs])
+    assert error.value.message.startswith(f"--column {pairs[-1]}: ")
 
 
 def test_a_split_is_asked_for_by_its_shares_or_its_way() -> None:

@@ -29,6 +29,8 @@ def message_of(error: Exception) -> str:
     """Return what to tell the user."""
     if isinstance(error, OSError):  # a file that cannot be read or written
         return f"{error.filename or 'a file'}: {error.strerror or error}."
+    if isinstance(error, SaferankError):
+        return error.message
     text: str = getattr(error, "format_message", error.__str__)()  # Click's errors have their own
     return text
 

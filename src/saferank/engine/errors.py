@@ -1,10 +1,52 @@
 """Errors that a caller can catch and a user can act on."""
 
+import re
+
+OPTION = re.compile(
+    r"(?<![\w-])--(?P<name>[a-z][a-z0-9-]*)"
+    r"(?:=(?P<given>\S*\w)| (?P<value>\d[\d.]*\b|[A-Z]+\b|\S+=THEIRS|\S+:ACTION|\S+(?=: )|\S*[./]\w\S*|"
+    r"(?:auto|drop|hash|indicator|none|time)\b))?"
+)
+"""An option in a message, with its value if it has one: after `=`, or a word that cannot be part of the sentence."""
+FLAGS = re.compile("trust_.*|trained_without_held_out|random_per_unit|rankings")
+
+
+def in_python(message: str) -> str:
+    """Return a message with keywords of Python in place of the options of the command line.
+
+    >>> in_python("give --examination and --trust-examination, or leave them out with --on-bad-rows drop.")
+    "give examination= and trust_examination=True, or leave them out with on_bad_rows='drop'."
+    >>> in_python("use --column click=THEIRS --column query_id=THEIRS.")
+    "use columns={'click': 'THEIRS', 'query_id': 'THEIRS'}."
+    """
+
+    def keyword(option: re.Match[str]) -> str:
+        name, value = option["name"].replace("-", "_"), option["given"] or option["value"]
+        if name == "column" and value is not None:
+            ours, _, theirs = value.partition("=")
+            return f"columns={{'{ours}': '{theirs}'}}"
+        if value is None:
+            return f"{name}=True" if FLAGS.fullmatch(name) else f"{name}="
+        return f"{name}={value}" if value.isupper() or value[0].isdigit() else f"{name}='{value}'"
+
+    return OPTION.sub(keyword, message).replace("} columns={", ", ")
+
 
 class SaferankError(Exception):
-    """Base of every error that saferank raises on purpose; the command line ends with `exit_code`."""
+    """Base of every error that saferank raises on purpose; the command line ends with `exit_code`.
+
+    Where a remedy is an option, `str` names the keyword of Python (`unit=`), and `message` the option (`--unit`).
+    """
 
     exit_code = 1
+
+    @property
+    def message(self) -> str:
+        """What the command line shows."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return in_python(self.message)
 
 
 class DataError(SaferankError):

@@ -188,7 +188,7 @@ def _examination(
         note = (
             "Too few documents were shown at several ranks to estimate how often each rank is examined. This plan "
             "assumes 1/rank, so it is a rough guide; no verdict will use this curve. If you know the curve from an "
-            "experiment, give --examination."
+            "experiment, give it."
         )
         return 1.0 / np.arange(1.0, log.cutoff + 1.0), "assumed: 1/rank", [note]
     return estimate.probabilities(), f"estimated by {estimate.method}", [f"Examination: {w}" for w in estimate.warnings]
@@ -204,7 +204,7 @@ def _doubts(relative: Floats, estimate: ExaminationEstimate) -> list[str]:
     rank = int(np.flatnonzero(off)[0])
     return [
         f"The log contradicts the given curve: rank {rank + 1} is given as {relative[rank]:.2f} of rank 1, but "
-        f"is examined {estimate.low[rank]:.2f} to {estimate.high[rank]:.2f} times as often. Leave --examination out."
+        f"is examined {estimate.low[rank]:.2f} to {estimate.high[rank]:.2f} times as often. Leave it out."
     ]
 
 
