@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.doctor.diagnosis import diagnose
-from saferank.engine.click_models.examination import Constant, check_probabilities, parse_examination
+from saferank.engine.click_models.examination import Constant, check_probabilities
 from saferank.engine.errors import DataError, UsageError, in_python
 from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.ragged import offsets_of
@@ -27,6 +27,7 @@ from saferank.learning.fit_policy import Step, fit_policy
 from saferank.learning.inputs import load_fit_inputs, log_and_features
 from saferank.learning.settings import FitSettings, LoggingPolicy, TrainingSettings
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.examination_text import parse_examination
 from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served

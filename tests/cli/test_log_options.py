@@ -24,7 +24,7 @@ def test_our_name_to_theirs(pairs: list[str] | None, columns: dict[str, str]) ->
 def test_pairs_that_cannot_be_used(pairs: list[str]) -> None:
     with pytest.raises(UsageError) as error:
         parse_columns(["query_id=q", *pairs])
-    assert error.value.message.startswith(f"--column {pairs[-1]}: ")
+    assert error.value.args[0].startswith(f"--column {pairs[-1]}: ")
 
 
 def test_a_split_is_asked_for_by_its_shares_or_its_way() -> None:

@@ -19,6 +19,7 @@ from saferank.verdict.certificate import Doubt
         ("--reward price: no rewards.", "reward='price': no rewards."),
         ("--out a/train.parquet is a folder.", "out='a/train.parquet' is a folder."),
         ("(--column timestamp=THEIRS), or --split-by hash.", "(columns={'timestamp': 'THEIRS'}), or split_by='hash'."),
+        ("use --column a=THEIRS --column b=THEIRS.", "use columns={'a': 'THEIRS', 'b': 'THEIRS'}."),
         ("give --features too. No a--b, 1 -- 2, --- either.", "give features= too. No a--b, 1 -- 2, --- either."),
     ],
 )
@@ -29,7 +30,7 @@ def test_options_become_keywords(message: str, expected: str) -> None:
 @pytest.mark.parametrize("kind", [SaferankError, DataError, UsageError])
 def test_an_error_has_both(kind: type[SaferankError]) -> None:
     error = kind("fit again with --unit.")
-    assert (str(error), error.message) == ("fit again with unit=.", "fit again with --unit.")
+    assert (str(error), error.args[0]) == ("fit again with unit=.", "fit again with --unit.")
 
 
 def test_findings_and_doubts_are_printed_with_keywords() -> None:

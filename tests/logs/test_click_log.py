@@ -140,7 +140,7 @@ def test_a_missing_column(folder: Path) -> None:
         f"{path}, column 'position': there is no such column; the log has impression_id, query_id, document_id, rank, "
         "click, device. If it has another name there, use columns={'position': 'THEIRS'}."
     )
-    assert "--column position=THEIRS" in error.value.message
+    assert "--column position=THEIRS" in error.value.args[0]
     for source, options, column in (
         (path, {"columns": {"position": "place"}}, "place"),
         (folder / "one.parquet", {"segment": "country"}, "country"),

@@ -30,7 +30,7 @@ def message_of(error: Exception) -> str:
     if isinstance(error, OSError):  # a file that cannot be read or written
         return f"{error.filename or 'a file'}: {error.strerror or error}."
     if isinstance(error, SaferankError):
-        return error.message
+        return str(error.args[0])  # with options, where `str` of the error has keywords of Python
     text: str = getattr(error, "format_message", error.__str__)()  # Click's errors have their own
     return text
 

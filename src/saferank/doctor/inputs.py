@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saferank.engine.click_models.examination import check_probabilities, parse_examination
+from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features
 from saferank.files.arrow_tables import Tabular, source_name
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.examination_text import parse_examination
 from saferank.logs.load_log import load_log
 
 

@@ -3,31 +3,23 @@
 import re
 
 OPTION = re.compile(
-    r"(?<![\w-])--(?P<name>[a-z][a-z0-9-]*)"
-    r"(?:=(?P<given>\S*\w)| (?P<value>\d[\d.]*\b|[A-Z]+\b|\S+=THEIRS|\S+:ACTION|\S+(?=: )|\S*[./]\w\S*|"
-    r"(?:auto|drop|hash|indicator|none|time)\b))?"
+    r"(?<![\w-])--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<given>\S*\w)| (?P<value>\d[\d.]*\b|[A-Z]+\b|\S+=THEIRS|\S+:ACTION|"
+    r"\S+(?=: )|\S*[./]\w\S*|(?:auto|drop|hash|indicator|none|time)\b))?"
 )
 """An option in a message, with its value if it has one: after `=`, or a word that cannot be part of the sentence."""
-FLAGS = re.compile("trust_.*|trained_without_held_out|random_per_unit|rankings")
+FLAGS = ("trust_", "trained_without_", "random_", "rankings")
 
 
 def in_python(message: str) -> str:
-    """Return a message with keywords of Python in place of the options of the command line.
-
-    >>> in_python("give --examination and --trust-examination, or leave them out with --on-bad-rows drop.")
-    "give examination= and trust_examination=True, or leave them out with on_bad_rows='drop'."
-    >>> in_python("use --column click=THEIRS --column query_id=THEIRS.")
-    "use columns={'click': 'THEIRS', 'query_id': 'THEIRS'}."
-    """
+    """Return a message with keywords of Python (`unit=`) in place of options of the command line (`--unit`)."""
 
     def keyword(option: re.Match[str]) -> str:
         name, value = option["name"].replace("-", "_"), option["given"] or option["value"]
         if name == "column" and value is not None:
-            ours, _, theirs = value.partition("=")
-            return f"columns={{'{ours}': '{theirs}'}}"
-        if value is None:
-            return f"{name}=True" if FLAGS.fullmatch(name) else f"{name}="
-        return f"{name}={value}" if value.isupper() or value[0].isdigit() else f"{name}='{value}'"
+            return "columns={'" + value.replace("=", "': '") + "'}"
+        if value is None or value.isupper() or value[0].isdigit():
+            return f"{name}={value or ('True' if name.startswith(FLAGS) else '')}"
+        return f"{name}='{value}'"
 
     return OPTION.sub(keyword, message).replace("} columns={", ", ")
 
@@ -35,18 +27,13 @@ def in_python(message: str) -> str:
 class SaferankError(Exception):
     """Base of every error that saferank raises on purpose; the command line ends with `exit_code`.
 
-    Where a remedy is an option, `str` names the keyword of Python (`unit=`), and `message` the option (`--unit`).
+    Where a remedy is an option, `str` names the keyword of Python (`unit=`), and `args[0]` the option (`--unit`).
     """
 
     exit_code = 1
 
-    @property
-    def message(self) -> str:
-        """What the command line shows."""
-        return super().__str__()
-
     def __str__(self) -> str:
-        return in_python(self.message)
+        return in_python(super().__str__())
 
 
 class DataError(SaferankError):
@@ -65,10 +52,7 @@ class DataError(SaferankError):
         line: int | None = None,
         column: str | None = None,
     ) -> None:
-        self.file = file
-        self.row = row
-        self.line = line
-        self.column = column
+        self.file, self.row, self.line, self.column = file, row, line, column
         place = [str(file)] if file is not None else []
         place += [f"{name} {number}" for name, number in (("row", row), ("line", line)) if number is not None]
         place += [f"column '{column}'"] if column is not None else []
