@@ -9,6 +9,8 @@ import typer
 from saferank.engine.errors import SaferankError
 from saferank.files.json_format import finite
 
+JSON = "saferank.json"
+"""Key in Click's `meta`: whether the result is to be printed as JSON, and so an error too."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON.")]
 
 

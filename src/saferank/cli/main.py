@@ -20,7 +20,7 @@ from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
 from saferank.cli.export import export
 from saferank.cli.fit import fit
-from saferank.cli.json_output import error_values, message_of, print_json
+from saferank.cli.json_output import JSON, error_values, message_of, print_json
 from saferank.cli.plan import PlanCommand, plan
 from saferank.cli.rank import rank
 from saferank.cli.report import report
@@ -32,7 +32,6 @@ from saferank.cli.termination import INTERRUPTED, TERMINATED, end_by_signals
 from saferank.cli.verbose import hide_steps, show_steps
 from saferank.engine.errors import SaferankError
 
-JSON = "saferank.json"
 WORDS = {INTERRUPTED: "Interrupted.", TERMINATED: "Terminated."}
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from saferank.cli import log_options as options
-from saferank.cli.json_output import json_text, print_json
+from saferank.cli.json_output import JSON, json_text, print_json
 from saferank.cli.log_options import parse_columns
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
@@ -40,7 +40,9 @@ class PlanCommand(TyperCommand):
             for here, after in pairwise([*args, "--"])
             for word in ([here, str(PRINTED)] if here == "--json" and after.startswith("--") else [here])
         ]
-        return super().parse_args(ctx, words)
+        left = super().parse_args(ctx, words)
+        ctx.meta[JSON] = ctx.params["json_out"] == PRINTED
+        return left
 
 
 def plan(
