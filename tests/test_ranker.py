@@ -488,6 +488,8 @@ def test_fit_warns_that_certify_will_refuse_a_log_with_clicks_below_the_cutoff()
         rankers.append(SafeRanker(examination=EXAMINATION, **LINEAR_CRM, epochs=1).fit(log, DATA))
     assert len(rankers[1].refused_for) == len(rankers[0].refused_for) + 1
     assert "50%" in rankers[1].refused_for[-1]
+    assert "`cutoff`" in rankers[1].refused_for[-1] == rankers[1].warnings[-1]
+    assert "--cutoff" in rankers[1].policy.inputs["warnings"][-1]  # for the command line
     assert len(repr(rankers[0].policy)) < 200
 
 

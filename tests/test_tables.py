@@ -11,7 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from saferank import DataError, SafeRanker, certify, load_features, load_log
+from saferank import (
+    DataError,
+    SafeRanker,
+    UsageError,
+    certify,
+    diagnose,
+    load_features,
+    load_log,
+    make_plan,
+    split_log,
+)
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.run_query import connect, quietly
@@ -98,6 +108,56 @@ def test_a_table_is_the_same_as_its_file(
     of_table = ranker.certify(log, features, columns=NAMED, ledger=tmp_path / "looks.json", details=False)
     for name in ("verdict", "improvement", "lower", "upper", "interactions"):
         assert getattr(of_table, name) == getattr(of_file, name), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_doctor_and_split_of_a_table(
+    tables: tuple[pa.Table, pa.Table], files: tuple[Path, Path], kind: str, tmp_path: Path
+) -> None:
+    with quietly():
+        log, features = (KINDS[kind](table) for table in tables)
+    steps: list[str] = []
+    few: Any = {"replicates": 2, "em": False, "columns": NAMED, "cutoff": 3}
+    found = diagnose(log, features, "inverse-rank:1", progress=steps.append, **few)
+    expected = diagnose(*files, [1, 1 / 2, 1 / 3], **few)
+    assert found.findings == expected.findings
+    assert (found.coverage, found.randomness) == (expected.coverage, expected.randomness)
+    assert found.coverage is not None
+    assert found.randomness.rankings is not None
+    assert steps
+    made = split_log(log, tmp_path / "train.parquet", columns=NAMED)
+    assert made == split_log(files[0], str(tmp_path / "file.parquet"), columns=NAMED)
+    order = [("search", "ascending"), ("rank", "ascending")]
+    rows = [pq.read_table(tmp_path / name).sort_by(order).to_pylist() for name in ("train.parquet", "file.parquet")]
+    assert rows[0] == rows[1]
+    with pytest.raises(UsageError):
+        split_log(log, tmp_path)
+
+
+@pytest.mark.parametrize("split_by", ["hash", "time"])
+def test_certify_takes_the_split_that_was_written(
+    tables: tuple[pa.Table, pa.Table], split_by: str, tmp_path: Path
+) -> None:
+    made = split_log(tables[0], tmp_path / "train.parquet", split="50/20/30", split_by=split_by, columns=NAMED)
+    seen = pq.read_table(tmp_path / "train.parquet")["search"].unique()
+    scores = tables[1].select(["text", "sku"]).append_column("score", tables[1]["b"])
+    options: Any = {"columns": NAMED, "details": False, "trained_without_held_out": True}
+    found = certify(scores, tables[0], split=made.split, **options)
+    assert (made.kept, made.held_out) == (len(seen), found.interactions)
+
+
+@pytest.mark.usefixtures("few_queries")
+def test_plan_of_a_table(tables: tuple[pa.Table, pa.Table], files: tuple[Path, Path]) -> None:
+    log, features = (KINDS["polars"](table) for table in tables)
+    made = make_plan(log, features, "b", columns=NAMED)
+    assert made.scores_from == "given"
+    assert made.ways == make_plan(*files, tables[1]["b"], columns=NAMED).ways
+    assert made.ways != make_plan(log, columns=NAMED).ways  # only what was shown, by the mean rank in the log
+    with pytest.raises(UsageError):
+        make_plan(log, scores="b", columns=NAMED)
+    with pytest.raises(DataError):
+        make_plan(log, features.head(20), columns=NAMED)
+    assert make_plan(log, features.head(20), columns=NAMED, on_bad_rows="drop").notes
 
 
 def test_certify_finds_the_names_that_the_model_was_fitted_with(

@@ -6,10 +6,13 @@ from saferank.engine.lazy import lazy_names
 
 if TYPE_CHECKING:
     from saferank.datasets.dataset import load_dataset
+    from saferank.doctor.diagnosis import diagnose
     from saferank.engine.errors import DataError, SaferankError, UsageError
     from saferank.features.load_features import load_features
     from saferank.lab.simulate import simulate
     from saferank.logs.load_log import load_log
+    from saferank.logs.training_rows import split_log
+    from saferank.plan.make_plan import make_plan
     from saferank.policy.policy import Policy
     from saferank.ranker import SafeRanker
     from saferank.verdict.certify import certify
@@ -27,10 +30,13 @@ __all__ = [
     "SaferankError",
     "UsageError",
     "certify",
+    "diagnose",
     "load_dataset",
     "load_features",
     "load_log",
+    "make_plan",
     "simulate",
+    "split_log",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -44,10 +50,13 @@ __getattr__, __dir__ = lazy_names(
         "SaferankError": "engine.errors",
         "UsageError": "engine.errors",
         "certify": "verdict.certify",
+        "diagnose": "doctor.diagnosis",
         "load_dataset": "datasets.dataset",
         "load_features": "features.load_features",
         "load_log": "logs.load_log",
+        "make_plan": "plan.make_plan",
         "simulate": "lab.simulate",
+        "split_log": "logs.training_rows",
     },
     deprecated={
         "Dataset": ("datasets.dataset", "saferank.load_dataset, which returns one"),

@@ -1,7 +1,7 @@
 """The Python interface: a log and features in, a policy and its verdict out."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from saferank.doctor.diagnosis import diagnose
-from saferank.engine.click_models.examination import Constant, check_probabilities, parse_examination
-from saferank.engine.errors import DataError, UsageError
+from saferank.engine.click_models.examination import Constant, check_probabilities
+from saferank.engine.errors import DataError, UsageError, in_python
 from saferank.engine.propensity.examination_estimate import estimate_by_both
 from saferank.engine.ragged import offsets_of
 from saferank.engine.types.ranking_data import RankingData
@@ -27,6 +27,7 @@ from saferank.learning.fit_policy import Step, fit_policy
 from saferank.learning.inputs import load_fit_inputs, log_and_features
 from saferank.learning.settings import FitSettings, LoggingPolicy, TrainingSettings
 from saferank.logs.aggregated_log import AggregatedLog
+from saferank.logs.examination_text import parse_examination
 from saferank.logs.load_log import load_log
 from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, Served
@@ -247,6 +248,7 @@ class SafeRanker:
         if policy is None:
             values = {column: tuple(found) for column, found in data.categories.items()}
             learned = replace(learned, schema=replace(learned.schema, categories=values, indicators=indicators))
+        self.warnings, self.refused_for = _in_python(self.warnings), _in_python(self.refused_for)
         self._policy, self.comparison, self.left_out = learned, fitted.comparison, fitted.left_out
         used = {*learned.schema.categories, *(columns or {}).values()}
         texts = () if isinstance(features, RankingData) else text_columns(features)
@@ -372,7 +374,7 @@ class SafeRanker:
             categorical=tuple(schema.categories),
         )
         ranker.settings = replace(ranker.settings, scorer=policy.kind.name)
-        ranker.warnings = tuple(inputs.get("warnings", ()))
+        ranker.warnings = _in_python(inputs.get("warnings", ()))
         ranker.left_out = inputs.get("shown_pairs_without_features", 0)
         ranker._policy = policy
         return ranker
@@ -397,6 +399,11 @@ class SafeRanker:
             return estimate.probabilities(), f"estimated by {estimate.method}"
         given = self._given_examination(log.cutoff if str(self.examination).startswith("inverse-rank") else None)
         return given, f"given: {self.examination}" if isinstance(self.examination, str) else "given"
+
+
+def _in_python(messages: Iterable[str]) -> tuple[str, ...]:
+    """Return the messages as Python words them; the policy keeps them with the options of the command line."""
+    return tuple(map(in_python, messages))
 
 
 def _offsets(offsets: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None) -> ArrayLike | None:

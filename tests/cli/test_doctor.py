@@ -90,7 +90,7 @@ def test_columns_that_fit_stops_at_or_leaves_out_and_ids_in_another_form(log: Pa
 def test_a_column_of_users_that_is_not_named(log: Path, original: pa.Table) -> None:
     users = [f"u{row // 40}" for row in range(len(original))]
     pq.write_table(original.append_column("UserID", pa.array(users)), log)
-    assert "--unit UserID" in words(call(log))
+    assert "--unit=UserID" in words(call(log))
     assert "--unit UserID" not in words(call(log, "--unit", "UserID"))
 
 
@@ -125,6 +125,6 @@ def test_wrong_calls(log: Path) -> None:
     for wrong in (["--column", "clicked"], ["--cutoff", "2", "--examination", "1,0.5,0.3"], ["--examination", "steep"]):
         with pytest.raises(UsageError, match=wrong[-1]):
             call(log, *wrong)
-    with pytest.raises(UsageError, match="--out"):
+    with pytest.raises(UsageError, match="`out`"):
         call(log, "--out", "log.parquet")
     assert not Path("doctor.html").exists()

@@ -139,6 +139,46 @@ def test_plan_takes_a_file_or_none(folder: Path, saferank: Call, monkeypatch: py
     assert (folder / "features.parquet").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["data", "nowhere"], {"kind": "DataError", "exit_code": 1, "file": "nowhere"}),
+        (["plan", "log.csv"], {"kind": "DataError", "exit_code": 1, "file": "log.csv", "column": "position"}),
+        (
+            ["doctor", "good.csv", "--features", "features.csv"],
+            {"kind": "DataError", "exit_code": 1, "file": "features.csv", "row": 1, "column": "price"},
+        ),
+        (["data", "synthetic:tiny"], {"kind": "UsageError", "exit_code": 2}),
+        (["doctor", "log.csv", "--cutoff", "none"], {"kind": "BadParameter", "exit_code": 2}),
+        (["rank", "--config", "none.toml"], {"kind": "ConfigError", "exit_code": 2, "file": "none.toml"}),
+        (["dat"], {"kind": "UsageError", "exit_code": 2}),
+    ],
+)
+def test_an_error_is_an_object_too(
+    arguments: list[str], expected: dict[str, Any], saferank: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good = "impression_id,query_id,document_id,position,click\na,q,d,1,1\n"
+    Path("good.csv").write_text(good)
+    Path("log.csv").write_text(good + "b,q,d,0,0\n")
+    Path("features.csv").write_text("query_id,document_id,price\nq,d,1\nq,e,inf\n")
+    plain, told = saferank(*arguments), saferank(*arguments, "--json")
+    found = strict(told.out)["error"]
+    message = found.pop("message")
+    assert found == expected
+    assert told[::2] == plain[::2] == (expected["exit_code"], told.err)  # the screen says the same
+    assert re.sub(r"\W", "", message) in re.sub(r"\W", "", told.err)
+    assert plain.out == ""
+
+
+def test_an_error_is_an_object_if_the_configuration_asks_for_json(
+    saferank: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("saferank.toml").write_text("[data]\njson = true\n")
+    assert strict(saferank("data", "synthetic:tiny").out)["error"]["exit_code"] == 2
+
+
 def test_values_of_all_kinds() -> None:
     values = {
         "verdict": Verdict.DEPLOY,

@@ -1,17 +1,10 @@
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from saferank.cli.log_options import (
-    check_output_file,
-    check_output_folder,
-    parse_columns,
-    read_log,
-    requested_split,
-)
+from saferank.cli.log_options import check_output_folder, parse_columns, requested_split
 from saferank.engine.errors import UsageError
-from tests.cli.shown_log import write_shown_log
+from saferank.files.atomic_write import check_output_file
 
 
 @pytest.mark.parametrize(
@@ -29,8 +22,9 @@ def test_our_name_to_theirs(pairs: list[str] | None, columns: dict[str, str]) ->
 
 @pytest.mark.parametrize("pairs", [["click"], ["click="], ["=clicked"], [""], ["click=a", "click=b"]])
 def test_pairs_that_cannot_be_used(pairs: list[str]) -> None:
-    with pytest.raises(UsageError, match=f"--column {pairs[-1]}: "):
+    with pytest.raises(UsageError) as error:
         parse_columns(["query_id=q", *pairs])
+    assert error.value.args[0].startswith(f"--column {pairs[-1]}: ")
 
 
 def test_a_split_is_asked_for_by_its_shares_or_its_way() -> None:
@@ -40,20 +34,6 @@ def test_a_split_is_asked_for_by_its_shares_or_its_way() -> None:
         assert split is not None
         assert split.shares == pytest.approx((0.8, 0.1, 0.1) if shares else (0.6, 0.2, 0.2))
         assert split.describe()["by"] == (by or "hash")
-
-
-@pytest.mark.parametrize(
-    ("examination", "cutoff", "given"),
-    [(None, None, None), (None, 1, None), ("1", None, [1.0]), ("inverse-rank:1", None, [1.0, 0.5])],
-)
-def test_a_listed_examination_says_how_many_ranks_to_count(
-    tmp_path: Path, examination: str | None, cutoff: int | None, given: list[float] | None
-) -> None:
-    log = write_shown_log(tmp_path / "log.parquet", queries=5)
-    with Console(stderr=True).status("") as status:
-        counted, curve = read_log(str(log), status, column=None, examination=examination, cutoff=cutoff)
-    assert counted.cutoff == (len(given) if given else cutoff or 2)
-    assert (None if curve is None else curve.tolist()) == given
 
 
 def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def test_error_of_a_user_is_a_message_and_no_stack_trace() -> None:
     ("error", "exit_code", "text"),
     [
         (UsageError("no such preset."), 2, "Error: no such preset.\n"),
+        (UsageError("leave --unit out."), 2, "Error: leave --unit out.\n"),
         (SaferankError("[red] is not markup here"), 1, "Error: [red] is not markup here\n"),
         (
             DataError("got 0, but positions count from 1.", file="a" * 90 + ".parquet", row=4, column="position"),

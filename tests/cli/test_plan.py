@@ -70,13 +70,13 @@ def test_without_features_the_log_describes_the_ranker(log: Path) -> None:
 
 
 def test_wrong_calls(log: Path, features: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--features"):
+    with pytest.raises(UsageError, match="`features`"):
         call(log, "--scores", "score")
     for share in ("lots", "100%", "-1%"):
-        with pytest.raises(UsageError, match="--most-cost"):
+        with pytest.raises(UsageError, match="`most_cost`"):
             call(log, f"--most-cost={share}")
     for option in ("--out", "--json"):
-        with pytest.raises(UsageError, match=f"{option} .* is a folder"):
+        with pytest.raises(UsageError, match=f"`{option[2:]}` .* is a folder"):
             call(log, option, tmp_path)
         with pytest.raises(UsageError, match=r"log\.parquet is also read by this command"):
             call(log, option, log)

@@ -101,7 +101,21 @@ def test_other_names_and_columns_to_ignore(here: Path, call: Call) -> None:
         ("--column", "query_id=q", "--column", "document_id=d", "--column", "click=clicked"),
     ):
         assert call(*names, "--ignore", "label", out="again.parquet").exit_code == 0
-        assert pq.read_table(here / "again.parquet").equals(pq.read_table(here / "ranked.parquet"))
+        ranked, again = pq.read_table(here / "ranked.parquet"), pq.read_table(here / "again.parquet")
+        assert again.column_names == ["q", "d", *ranked.column_names[2:]]  # can be joined with the candidates
+        assert again.rename_columns(ranked.column_names).equals(ranked)
+
+
+def test_the_names_of_the_log_are_kept_where_the_candidates_have_them(here: Path, call: Call) -> None:
+    inputs = {"log": {"columns": {"query_id": "q", "document_id": "sku"}}}
+    policy = make_policy()
+    replace(policy, manifest=policy.manifest | {"inputs": inputs}).save("model")
+    table = pq.read_table("candidates.parquet")
+    pq.write_table(table.rename_columns(["query_id", "sku", *table.column_names[2:]]), "candidates.parquet")
+    for out in ("ranked.parquet", "ranked.csv"):
+        assert call(out=out).exit_code == 0
+    assert pq.read_table(here / "ranked.parquet").column_names[:2] == ["query_id", "sku"]
+    assert pyarrow.csv.read_csv(here / "ranked.csv").column_names[:2] == ["query_id", "sku"]
 
 
 def test_nan_as_the_schema_says(here: Path, call: Call) -> None:

@@ -181,12 +181,12 @@ def test_a_reproduction() -> None:
 
 def test_wrong_calls() -> None:
     for wrong in (["--features", "features.parquet"], ["--log", "stats", "--logging-scores", "score"], ["--out", "."]):
-        with pytest.raises(UsageError, match=wrong[-2]):
+        with pytest.raises(UsageError, match=wrong[-2][2:].replace("-", "_")):
             call("models/model", *wrong)
     for both in ([], ["models/model", "--candidate", "scores.parquet"], ["models/model", "--ledger", "looks.json"]):
-        with pytest.raises(UsageError, match="--candidate"):
+        with pytest.raises(UsageError, match="candidate"):
             call(*both)
-    with pytest.raises(UsageError, match="--features"):
+    with pytest.raises(UsageError, match="`features`"):
         call("--candidate", "scores.parquet", "--log", "stats", "--features", "features.parquet")
     for source in ("models", "nothing"):
         with pytest.raises(DataError) as error:

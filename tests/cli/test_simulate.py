@@ -92,7 +92,7 @@ def test_options(out: Path) -> None:
     ],
 )
 def test_wrong_calls(option: str, value: str, out: Path) -> None:
-    with pytest.raises(UsageError, match=f"{option.strip('-')}.*{value}"):
+    with pytest.raises(UsageError, match=f"{option.strip('-').replace('-', '.')}.*{value}"):
         call("--interactions", "10", option, value, "--out", out)
     assert not out.exists()
 

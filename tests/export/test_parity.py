@@ -155,7 +155,7 @@ def test_a_server_without_logarithms_reads_features_that_are_some() -> None:
 def test_the_whole_message() -> None:
     with pytest.raises(CannotExport) as refused:
         FORMATS["solr"].encode(policy("linear"), "m")
-    assert str(refused.value) == (
+    assert refused.value.args[0] == (
         "--to solr: features are scaled among the candidates of a query, and this format scores one document by "
         "itself; `--to onnx` holds it, or fit with --scaling none (certify shows what that costs)."
     )

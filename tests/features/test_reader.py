@@ -149,7 +149,7 @@ def test_errors_name_file_row_and_column(
         (
             None,
             "got null, which is not a number; fill it in, or say how to treat missing values "
-            "(fit --missing indicator, or fit --missing 0).",
+            "(fit `missing` indicator, or fit `missing` 0).",
         ),
         (-INF, "got -inf, which is not finite; replace it."),
         (1e39, "got 1e+39, which is too large for float32; scale it down first."),

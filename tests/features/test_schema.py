@@ -138,7 +138,7 @@ def test_a_missing_score_is_never_filled(missing: Any, value: float) -> None:
         FeatureSchema(("stock", "age"), missing=missing, base="price").prepare(gap)
     assert error.value.column == "price"
     if value != value:
-        assert "--missing" not in str(error.value)  # which would not help
+        assert "`missing`" not in str(error.value)  # which would not help
     filled = FeatureSchema(("stock", "age"), missing=-2, base="price").prepare(with_value(make_data(), 6, 1, np.nan))
     by_hand = FeatureSchema(("stock", "age"), base="price").prepare(with_value(make_data(), 6, 1, -2))
     np.testing.assert_array_equal(filled.features, by_hand.features)

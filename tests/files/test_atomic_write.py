@@ -28,7 +28,7 @@ def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
     check_not_read(one, [tmp_path / "three"])
     for path in (one, two):
         with pytest.raises(
-            UsageError, match=re.escape(f"--out {path} is also read by this command; name another file.")
+            UsageError, match=re.escape(f"`out` {path} is also read by this command; name another file.")
         ):
             check_not_read(path, [tmp_path / "three", one])
 

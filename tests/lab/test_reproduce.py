@@ -142,5 +142,5 @@ def test_a_stopped_run_goes_on_where_it_was_and_ends_with_the_same_results(tmp_p
     told_again: list[int] = []
     assert reproduce(more, tmp_path / "parts", progress=lambda done, *_: told_again.append(done)).exists()
     assert told_again == []  # nothing was left to do
-    with pytest.raises(UsageError, match="holds results of other settings; choose another --out"):
+    with pytest.raises(UsageError, match="holds results of other settings; choose another `out`"):
         reproduce(Plan("synthetic:small", ("naive",), (200,)), tmp_path / "parts")

@@ -197,7 +197,7 @@ def test_shown_documents_without_features() -> None:
     message = (
         f"features.parquet: lacks {len(missing)} of the pairs that log.parquet shows, such as query q0, document "
         f"{first['document_id']} (shown {first['shown_sum']:,} times); add their features, "
-        "or leave them out (--on-bad-rows drop)."
+        "or leave them out (`on_bad_rows` drop, or without_features='drop' of SafeRanker)."
     )
     with pytest.raises(DataError, match=re.escape(message)):
         fit_policy(LOG, fewer, EXAMINATION, CRM)

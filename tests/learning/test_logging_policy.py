@@ -61,9 +61,9 @@ def test_scores_that_are_given_are_used_unless_counts_are_asked_for(part: Part, 
 
 def test_known_without_scores_is_refused(part: Part) -> None:
     parts = logged(part, part.logging_scores, 900)
-    with pytest.raises(UsageError, match="--logging-scores"):
+    with pytest.raises(UsageError, match="`logging_scores`"):
         training_exposure("known", *parts, None, kind="linear")
-    with pytest.raises(UsageError, match="--logging-scores"):
+    with pytest.raises(UsageError, match="`logging_scores`"):
         fit_policy(LOG, DATA, EXAMINATION, FitSettings(logging_policy="known"))
     with pytest.raises(UsageError, match="guessed"):
         FitSettings(logging_policy="guessed")  # type: ignore[arg-type]

@@ -110,7 +110,7 @@ def test_the_message_gives_counts_and_the_first_rows(tmp_path: Path) -> None:
         "\n  2 rows with a document that occurs twice in their impression (in 1 impression), such as"
         "\n    impression_id i2, query_id q, document_id b, position 1, click 1"
         "\n    impression_id i2, query_id q, document_id b, position 3, click 0"
-        "\nCorrect them, or leave them out with --on-bad-rows drop (this drops whole impressions, but single rows if "
+        "\nCorrect them, or leave them out with `on_bad_rows` drop (this drops whole impressions, but single rows if "
         "they lack an impression_id or click what was not shown)."
     )
 
@@ -202,5 +202,5 @@ def test_documents_without_features(tmp_path: Path) -> None:
         f"{tmp_path / 'log.parquet'}: shows 2 query-document pairs (3 times) that F lacks, such as"
         "\n    query_id p, document_id c, shown 1"
         "\n    query_id q, document_id a, shown 2"
-        "\nAdd their features, or leave them out with --on-bad-rows drop."
+        "\nAdd their features, or leave them out with `on_bad_rows` drop."
     )

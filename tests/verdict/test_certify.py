@@ -111,7 +111,7 @@ def test_users_that_the_log_has_and_nobody_named_are_a_doubt(world: World, log: 
     named = replace(log, manifest=log.manifest | {"other_columns": ["price", "user_id"]})
     certificate = judge(world.shop, named, better)
     assert [doubt.code for doubt in certificate.doubts][:2] == ["units-not-named", "personalised-unchecked"]
-    assert certificate.doubts[0].remedy.startswith("With --unit user_id")
+    assert certificate.doubts[0].remedy.startswith("With --unit=user_id")
     by_query = replace(named, manifest=named.manifest | {"split": {"by": "query", "shares": [0.6, 0.2, 0.2]}})
     assert "units-not-named" not in [doubt.code for doubt in judge(world.shop, by_query, better).doubts]
 

@@ -44,7 +44,7 @@ def test_a_ranking_by_all_clicks_of_the_log_is_refused(log: Path, tmp_path: Path
     with pytest.raises(Refused) as error:
         certified(scores, log, tmp_path / "looks.json")
     assert error.value.code == "training-unknown"
-    for way in ("--trained-until", "saferank split", "--trained-without-held-out"):
+    for way in ("`trained_until`", "saferank split", "`trained_without_held_out`"):
         assert way in str(error.value)
     assert list(tmp_path.iterdir()) == []
     lied = certified(scores, log, tmp_path / "looks.json", trained_without_held_out=True)

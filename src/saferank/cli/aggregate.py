@@ -66,7 +66,7 @@ def aggregate(
     if is_aggregated(log):
         raise UsageError(f"{log} is already an aggregated log; give the log that it was made from.")
     with Console(stderr=True).status("") as status:
-        aggregated, _ = read_log(
+        aggregated = read_log(
             log, status, column=column, layout=layout, cutoff=cutoff, split=parts, segment=segment, unit=unit,
             reward=reward, reward_most=reward_most, on_bad_rows=on_bad_rows, rankings=rankings,
         )  # fmt: skip

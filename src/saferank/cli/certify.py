@@ -17,9 +17,10 @@ from saferank.cli import log_options as options
 from saferank.cli.certify_screen import COLOURS, show_certificate
 from saferank.cli.config import on_command_line, unless_common
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import check_output_file, parse_columns, requested_split
+from saferank.cli.log_options import parse_columns, requested_split
 from saferank.cli.track import Track, model_tags, tracked
 from saferank.engine.errors import UsageError
+from saferank.files.atomic_write import check_output_file
 from saferank.files.growing_files import wait_until_still
 from saferank.files.table_url import without_secrets
 

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from saferank.cli import log_options as options
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import check_output_file, parse_columns, read_log
+from saferank.cli.log_options import parse_columns
 from saferank.cli.screen import number_table, tell
+from saferank.files.atomic_write import check_output_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,27 +58,14 @@ def doctor(
     check_output_file(out, [log, features])
 
     from saferank.doctor.diagnosis import diagnose
-    from saferank.doctor.feature_columns import feature_columns
-    from saferank.features.load_features import load_features
-    from saferank.features.reader import text_columns
-    from saferank.logs.aggregated_log import is_aggregated
     from saferank.report.doctor_page import doctor_page
     from saferank.report.page import write_page
 
     with Console(stderr=True).status("") as status:
-        aggregated, given = read_log(
-            log, status, column=column, layout=layout, examination=examination, cutoff=cutoff, on_bad_rows=on_bad_rows,
-            unit=unit, rankings=rankings and not is_aggregated(log),
+        health = diagnose(
+            log, features, examination, columns=parse_columns(column), layout=layout, cutoff=cutoff, part=part,
+            on_bad_rows=on_bad_rows, unit=unit, rankings=rankings, progress=status.update,
         )  # fmt: skip
-        data, columns = None, None
-        if features is not None:
-            status.update(f"Reading {features}")
-            named = parse_columns(column)
-            data = load_features(features, part=part, id_columns=named, missing="nan")
-            texts = [name for name in text_columns(features) if name not in named.values()]
-            columns = feature_columns(data, texts)
-        status.update("Estimating examination")
-        health = diagnose(aggregated, data, given, columns=columns)
         status.update(f"Writing {out}")
         write_page(doctor_page(health), out)
     if as_json:

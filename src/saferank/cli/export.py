@@ -9,9 +9,9 @@ import typer
 
 from saferank.cli.config import on_command_line
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import check_output_file
 from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
+from saferank.files.atomic_write import check_output_file
 
 
 def export(

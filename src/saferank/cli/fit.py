@@ -161,12 +161,12 @@ def fit(
             missing="error" if missing == "error" else "nan",
         )  # fmt: skip
         parts = requested_split(split, split_by)
-        aggregated, _ = read_log(
+        aggregated = read_log(
             log, status, column=column, layout=layout, cutoff=ranker.wanted_cutoff, split=parts, unit=unit,
             on_bad_rows=on_bad_rows,
         )  # fmt: skip
         past = [
-            read_log(one, status, column=column, layout=layout, cutoff=aggregated.cutoff, on_bad_rows=on_bad_rows)[0]
+            read_log(one, status, column=column, layout=layout, cutoff=aggregated.cutoff, on_bad_rows=on_bad_rows)
             for one in earlier or ()
         ]
     steps: dict[str, Step] = {}
@@ -180,7 +180,7 @@ def fit(
     ranker.save(out)
     method = ranker.policy.manifest["settings"]["method"]  # auto may stand for another
     record(_metrics(ranker, method), {"method": method, **model_tags(out)}, {out: "model"})
-    for warning in ranker.warnings:
+    for warning in ranker.policy.inputs["warnings"]:
         tell(warning, errors, headline="Warning:", style="yellow")
     used = {*ranker.policy.schema.categories, *named.values()}
     unused = [name for name in text_columns(features) if name not in used]
@@ -244,7 +244,7 @@ def _result(ranker: SafeRanker) -> dict[str, Any]:
         "base": policy.schema.base,
         "earlier": policy.inputs["earlier"],
         "pairs_left_out": ranker.left_out,
-        "warnings": ranker.warnings,
+        "warnings": policy.inputs["warnings"],
     }
 
 

@@ -10,12 +10,10 @@ import typer
 
 from saferank.cli.config import with_columns
 from saferank.engine.errors import UsageError
-from saferank.files.atomic_write import check_not_read, check_parents, check_writable
+from saferank.files.atomic_write import check_parents, check_writable
 from saferank.files.table_url import without_secrets
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.status import Status
 
     from saferank.logs.aggregated_log import AggregatedLog
@@ -204,32 +202,15 @@ def requested_split(shares: str | None, by: str | None, seed: int = 0) -> Split 
     return parse_split(shares or "60/20/20", by=by or "hash", seed=seed) if given else None
 
 
-def read_log(
-    log: str, status: Status, *, column: list[str] | None, examination: str | None = None, **options: Any
-) -> tuple[AggregatedLog, NDArray[np.float64] | None]:
-    """Return the aggregated log, and --examination for its ranks if that was given; the status shows each step.
-
-    A curve that lists one number per rank also says how many ranks to count. `options` are those of `load_log`.
-    """
-    from saferank.engine.click_models.examination import parse_examination
+def read_log(log: str, status: Status, *, column: list[str] | None, **options: Any) -> AggregatedLog:
+    """Return the aggregated log; `options` are those of `load_log`, and the status shows each step."""
     from saferank.logs.load_log import load_log
 
-    if examination is not None and not examination.startswith("inverse-rank"):
-        options["cutoff"] = len(parse_examination(examination, options["cutoff"]))
     name = without_secrets(log)
     status.update(f"Reading {name}")
-    aggregated = load_log(
+    return load_log(
         log, columns=parse_columns(column), progress=lambda step: status.update(f"{step} of {name}"), **options
     )
-    return aggregated, None if examination is None else parse_examination(examination, aggregated.cutoff)
-
-
-def check_output_file(path: Path, read: Iterable[str | Path | None] = (), *, option: str = "--out") -> None:
-    """Raise if `path` is a folder, lies below a file, cannot be written, or is one of the files that are read."""
-    if path.is_dir():
-        raise UsageError(f"{option} {path} is a folder; name a file.")
-    check_parents(path)
-    check_not_read(path, [Path(file) for file in read if file is not None])
 
 
 def check_output_folder(path: Path) -> None:

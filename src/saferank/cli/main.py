@@ -20,6 +20,7 @@ from saferank.cli.demo import demo
 from saferank.cli.doctor import doctor
 from saferank.cli.export import export
 from saferank.cli.fit import fit
+from saferank.cli.json_output import JSON, error_values, message_of, print_json
 from saferank.cli.plan import PlanCommand, plan
 from saferank.cli.rank import rank
 from saferank.cli.report import report
@@ -35,7 +36,7 @@ WORDS = {INTERRUPTED: "Interrupted.", TERMINATED: "Terminated."}
 
 
 class _Group(TyperGroup):
-    """The options of all commands, before or after the command."""
+    """The options of all commands, before or after the command; with --json, errors are JSON too."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first: list[str] = []
@@ -48,7 +49,20 @@ class _Group(TyperGroup):
                 first += [word, *islice(words, 1)]
             else:
                 (first if word in ("-v", "--verbose") or word.startswith("--config=") else rest).append(word)
+        ctx.meta[JSON] = "--json" in rest
         return super().parse_args(ctx, first + rest)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; with --json, print its error, which is then raised as any other."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            of_file = (ctx.default_map or {}).get(ctx.invoked_subcommand, {})
+            if ctx.meta[JSON] or of_file.get("as_json"):
+                print_json(error_values(error))
+            raise
 
 
 app = typer.Typer(
@@ -140,13 +154,9 @@ def run() -> None:
         try:
             with end_by_signals():
                 app()
-        except SaferankError as error:
-            tell(str(error), Console(stderr=True), headline="Error:", style="bold red")
-            sys.exit(error.exit_code)
-        except OSError as error:  # a file that cannot be read or written
-            message = f"{error.filename or 'a file'}: {error.strerror or error}."
-            tell(message, Console(stderr=True), headline="Error:", style="bold red")
-            sys.exit(1)
+        except (SaferankError, OSError) as error:
+            tell(message_of(error), Console(stderr=True), headline="Error:", style="bold red")
+            sys.exit(getattr(error, "exit_code", 1))
         except SystemExit as end:  # Typer turns Ctrl-C into this, without a message
             if end.code in WORDS:
                 tell("", Console(stderr=True), headline=WORDS[end.code], style="bold red")

@@ -13,20 +13,17 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from saferank.cli import log_options as options
-from saferank.cli.json_output import json_text, print_json
-from saferank.cli.log_options import check_output_file, parse_columns, read_log
+from saferank.cli.json_output import JSON, json_text, print_json
+from saferank.cli.log_options import parse_columns
 from saferank.cli.screen import number_table, tell
 from saferank.engine.errors import UsageError
+from saferank.files.atomic_write import check_output_file
 from saferank.files.table_files import file_kind
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.console import RenderableType
     from rich.table import Table
 
-    from saferank.engine.types.ranking_data import RankingData
-    from saferank.logs.aggregated_log import AggregatedLog
     from saferank.plan.plan import Plan
 
 PRINTED = Path("-")
@@ -43,7 +40,9 @@ class PlanCommand(TyperCommand):
             for here, after in pairwise([*args, "--"])
             for word in ([here, str(PRINTED)] if here == "--json" and after.startswith("--") else [here])
         ]
-        return super().parse_args(ctx, words)
+        left = super().parse_args(ctx, words)
+        ctx.meta[JSON] = ctx.params["json_out"] == PRINTED
+        return left
 
 
 def plan(
@@ -90,8 +89,6 @@ def plan(
     [cyan]saferank plan log.parquet --features features.parquet --scores score[/cyan]
     """
     share = _share(most_cost)
-    if scores is not None and features is None:
-        raise UsageError(f"--scores {scores} is a column of the features; give --features too.")
     check_output_file(out, [log, features])
     printed = json_out == PRINTED
     if json_out is not None and not printed:
@@ -105,14 +102,10 @@ def plan(
     from saferank.report.plan_page import plan_page
 
     with Console(stderr=True).status("") as status:
-        aggregated, given = read_log(
-            log, status, column=column, layout=layout, examination=examination, cutoff=cutoff, on_bad_rows=on_bad_rows
-        )
-        status.update("Reading the candidates")
-        data, ranker = _candidates(aggregated, features, part, scores, on_bad_rows, parse_columns(column))
         made = make_plan(
-            aggregated, data, ranker, given, delta=delta, most_cost=share, seed=seed, progress=status.update
-        )
+            log, features, scores, examination, columns=parse_columns(column), layout=layout, cutoff=cutoff, part=part,
+            on_bad_rows=on_bad_rows, delta=delta, most_cost=share, seed=seed, progress=status.update,
+        )  # fmt: skip
         status.update(f"Writing {out}")
         write_page(plan_page(made), out)
         chosen = made.recommended and {"kind": made.recommended.kind, "amount": made.recommended.amount}
@@ -124,27 +117,6 @@ def plan(
         return
     Console().print(screen(made))
     tell(f"All numbers, with a chart: {out}")
-
-
-def _candidates(
-    log: AggregatedLog, features: str | None, part: str, scores: str | None, on_bad_rows: str, named: dict[str, str]
-) -> tuple[RankingData, NDArray[np.float32] | None]:
-    from saferank.doctor.log_arrays import shown_pairs
-    from saferank.features.load_features import load_features, take_column
-    from saferank.logs.row_checks import missing_features_error
-
-    if features is None:
-        return shown_pairs(log), None
-    if scores is None:
-        read = load_features(features, part=part, id_columns=named, missing="nan")
-        data, ranker = read, None  # only the ids are used
-    else:
-        read = load_features(features, part=part, columns=[scores], id_columns=named, missing="nan")
-        data, ranker = take_column(read, scores)
-    error = missing_features_error(log, data)
-    if error is not None and on_bad_rows == "error":
-        raise error
-    return data, ranker
 
 
 def _share(text: str) -> float:

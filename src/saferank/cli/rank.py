@@ -12,9 +12,10 @@ from rich.status import Status
 
 from saferank.cli.config import on_command_line, with_columns
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_output_file, check_seed, parse_columns, parse_names
+from saferank.cli.log_options import LARGEST_SEED, ServeAs, check_seed, parse_columns, parse_names
 from saferank.cli.screen import tell
 from saferank.engine.errors import UsageError
+from saferank.files.atomic_write import check_output_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,10 +64,10 @@ def rank(
 ) -> None:
     """Rank documents with a model; memory does not grow with the file.
 
-    Writes query_id, document_id, score, rank (from 1) and exposure, the expected
-    examination of the document: that of its rank if deterministic, the exact
-    expectation over all rankings if sampled. Sampled rankings also have
-    log_probability. Keep the scores: as a column of the next features, they let
+    Writes query_id and document_id (by the names that they have in CANDIDATES),
+    score, rank (from 1) and exposure, the expected examination of the document:
+    that of its rank if deterministic, the exact expectation over all rankings if
+    sampled. Sampled rankings also have log_probability. Keep the scores: as a column of the next features, they let
     `fit --logging-scores` compute the exact exposure of the log that these
     rankings make. The printed seed gives the same rankings again.
 
@@ -75,7 +76,8 @@ def rank(
 
     [cyan]saferank rank model candidates.parquet --out ranked.parquet[/cyan]
     """
-    from saferank.features.reader import candidate_files, read_candidates
+    from saferank.features.reader import candidate_files, id_names, read_candidates
+    from saferank.features.table_source import table_sources
     from saferank.policy.policy import Policy
     from saferank.policy.rank_candidates import check_output, output_schema, rank_candidates, write_tables
 
@@ -89,16 +91,17 @@ def rank(
     check_output_file(out, candidate_files(candidates))
     policy = Policy.load(model)
     query, document = named.get("query_id", query), named.get("document_id", document)
-    asked = (query, document) != ("query_id", "document_id")
+    others = policy.id_columns if (query, document) == ("query_id", "document_id") else {}
+    ids = query, document = id_names(table_sources(candidates, mixed=True)[0], query, document, others)
     with Console(stderr=True).status("Ranking") as status:
         blocks = read_candidates(
             candidates, numbers=policy.schema.numbers, categories=policy.schema.categories, ignore=parse_names(ignore),
-            query=query, document=document, id_columns={} if asked else policy.id_columns,
+            query=query, document=document,
         )  # fmt: skip
         if seed is None:
             seed = secrets.randbelow(LARGEST_SEED + 1)
         tables = rank_candidates(policy, blocks, serve_as=serve_as, seed=seed, cutoff=cutoff)
-        rows = write_tables(_with_status(tables, status), output_schema(serve_as), out)
+        rows = write_tables(_with_status(tables, status), output_schema(serve_as, ids), out)
     if as_json:
         used = seed if serve_as == "sampled" else None
         print_json({"out": out, "documents": rows, "serve_as": serve_as, "seed": used, "cutoff": cutoff})

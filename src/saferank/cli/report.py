@@ -12,9 +12,10 @@ from rich.console import Console
 from saferank.cli import log_options as options
 from saferank.cli.config import on_command_line, unless_common
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import check_output_file, parse_columns, requested_split
+from saferank.cli.log_options import parse_columns, requested_split
 from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
+from saferank.files.atomic_write import check_output_file
 from saferank.files.table_url import without_secrets
 
 if TYPE_CHECKING:

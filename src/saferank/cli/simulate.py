@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import DataArgument, Seed, check_output_file
+from saferank.cli.log_options import DataArgument, Seed
 from saferank.cli.screen import progress_bar, tell
 from saferank.engine.errors import UsageError
+from saferank.files.atomic_write import check_output_file
 
 if TYPE_CHECKING:
     from saferank.datasets.dataset import Dataset
@@ -82,9 +83,10 @@ def simulate(
     import numpy as np
 
     from saferank.datasets.dataset import load_dataset
-    from saferank.engine.click_models.position_based import PositionBasedModel, parse_examination
+    from saferank.engine.click_models.position_based import PositionBasedModel
     from saferank.lab.raw_log import write_raw_log
     from saferank.lab.world import make_world, prepare
+    from saferank.logs.examination_text import parse_examination
     from saferank.policy.policy import Policy
 
     model = PositionBasedModel(parse_examination(examination, cutoff), relevance_slope, relevance_noise)

@@ -1,6 +1,5 @@
 """`saferank split`: the rows of a log that a ranker may be trained on."""
 
-import fnmatch
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +9,8 @@ from rich.console import Console
 
 from saferank.cli import log_options as options
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import check_output_file, parse_columns, requested_split
+from saferank.cli.log_options import parse_columns
 from saferank.cli.screen import tell
-from saferank.engine.errors import UsageError
 from saferank.files.table_url import without_secrets
 
 
@@ -39,18 +37,14 @@ def split(
 
     [cyan]saferank split log.parquet --out train.parquet[/cyan]
     """
-    from saferank.logs.click_log import open_log
-    from saferank.logs.split import HashSplit, TimeSplit
-    from saferank.logs.training_rows import write_training_rows
+    from saferank.logs.split import TimeSplit
+    from saferank.logs.training_rows import split_log
 
-    wanted, columns = requested_split(shares, split_by) or HashSplit(), parse_columns(column)
-    check_output_file(out, [log])
-    if (Path(log).is_dir() and out.resolve().is_relative_to(Path(log).resolve())) or fnmatch.fnmatch(str(out), log):
-        raise UsageError(f"--out {out} would be read as part of {log} the next time; name a file elsewhere.")
-    with Console(stderr=True).status(f"Reading {without_secrets(log)}") as status:
-        opened = open_log(log, columns=columns, layout=layout, unit=unit)
-        status.update(f"Writing {out}")
-        made = write_training_rows(opened, wanted, out)
+    with Console(stderr=True).status(f"Splitting {without_secrets(log)}"):
+        made = split_log(
+            log, out, split=shares or "60/20/20", split_by=split_by or "hash", unit=unit, columns=parse_columns(column),
+            layout=layout,
+        )  # fmt: skip
     call = ["saferank", "certify", "--candidate", "scores.parquet", without_secrets(log)]
     again = {"--unit": unit, "--layout": None if layout == "auto" else layout}
     if isinstance(made.split, TimeSplit):  # by its boundary: bad rows that certify drops would move a quantile

@@ -291,7 +291,7 @@ def user_findings(health: Health) -> Iterator[Finding]:
             f"The log has a column {column}, but --unit was not given. If users come back, their clicks depend on each "
             "other, and no verdict holds."
         )
-        yield caution("units-not-named", text, f"With --unit {column}, a verdict also holds for returning users.")
+        yield caution("units-not-named", text, f"With --unit={column}, a verdict also holds for returning users.")
     if found.significant:
         text = (
             "Rankings depend on the user: two interactions of a query show the same document at a rank more often if "
@@ -306,7 +306,7 @@ def user_findings(health: Health) -> Iterator[Finding]:
     elif found.repeated < FEW_REPEATS and not health.hidden_context.significant:
         why = "users seldom repeat a query"
         if health.suspicious.units is None:
-            why = "this needs --unit" if column is None else f"this needs --unit {column}"
+            why = "this needs --unit" if column is None else f"this needs --unit={column}"
         text = (
             "Nothing shows that rankings depend on who is asking, but a slight dependence cannot be excluded: "
             f"{why}. If there is one, no verdict holds."

@@ -1,7 +1,10 @@
 """From an aggregated log to its health."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,11 +12,12 @@ from numpy.typing import ArrayLike
 from saferank.doctor.drift import FEW_REPEATED, demand_drift, personalised, ranker_moved
 from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
-from saferank.doctor.feature_columns import FeatureColumns
+from saferank.doctor.feature_columns import feature_columns
 from saferank.doctor.groups import groups
 from saferank.doctor.health import Health
 from saferank.doctor.hidden_context import hidden_context
 from saferank.doctor.hour_of_day import hour_of_day
+from saferank.doctor.inputs import load_inputs
 from saferank.doctor.leaking_features import leaking_features
 from saferank.doctor.list_kinds import list_kinds
 from saferank.doctor.log_arrays import period_counts, sampled_impressions, shown_pairs
@@ -22,40 +26,61 @@ from saferank.doctor.log_measures import coverage, randomness, traffic
 from saferank.doctor.position_based import position_based
 from saferank.doctor.strata import counts_by_stratum
 from saferank.doctor.suspicious_clicks import likely_unit, suspicious_clicks
-from saferank.engine.click_models.examination import check_probabilities
-from saferank.engine.errors import UsageError
 from saferank.engine.propensity.examination_estimate import estimate_by_both, estimate_examination
 from saferank.engine.types.ranking_data import RankingData
-from saferank.logs.aggregated_log import PARTS, AggregatedLog, places_of
+from saferank.features.reader import text_columns
+from saferank.files.arrow_tables import Tabular
+from saferank.logs.aggregated_log import PARTS, AggregatedLog, is_aggregated, places_of
 from saferank.logs.periods import datetime_of
 
 LOGGER = logging.getLogger(__name__)
 
 
 def diagnose(
-    aggregated: AggregatedLog,
-    data: RankingData | None = None,
-    examination: ArrayLike | None = None,
+    log: str | Path | Tabular | AggregatedLog,
+    features: str | Path | Tabular | RankingData | None = None,
+    examination: str | ArrayLike | None = None,
     *,
-    columns: FeatureColumns | None = None,
+    rankings: bool = True,
     seed: int = 0,
     replicates: int = 200,
     em: bool = True,
+    progress: Callable[[str], object] | None = None,
+    **options: Any,
 ) -> Health:
-    """Return the health of a log, for learning and for verdicts, over all its parts: numbers and findings.
+    """Return the health of a log, for learning and for verdicts, over all its parts: what `saferank doctor` shows.
+
+        health = saferank.diagnose("log.parquet", "features.parquet", columns={"click": "clicked"})
+        health.level, health.findings, health.blocking
 
     Args:
-        aggregated: The log.
-        data: The features, to find candidates that were never shown, and features that know the held-out clicks.
-        examination: One number per rank, if it is known. It is estimated in any case, and compared with the given one.
-        columns: What is the matter with the columns of the features, for findings about them.
+        log: A log as files or a table (a pandas or Polars DataFrame, a pyarrow or Ibis table), a folder that
+            `saferank aggregate` wrote, or what `load_log` returned.
+        features: What `load_features` reads, files or a table, or what it returned: to find candidates that were never
+            shown, and features that know the held-out clicks.
+        examination: One number per rank or text (`1,0.5,0.3`, `inverse-rank:1`), if it is known. It is estimated in any
+            case, and compared with the given one.
+        rankings: Whether to count complete rankings too, which takes longer; not of a log that is counted already.
         seed: For the bootstrap, the halves of the log in the test of trust bias, and the redrawn lists.
         replicates: Number of bootstrap replicates.
         em: Whether to estimate examination by EM too, for comparison.
+        progress: Called with each step.
+        options: How the log is read, as for `load_log`: `columns`, `cutoff`, `layout`, `on_bad_rows`, `unit`. `part`
+            is the split of a data set of features.
+
+    Returns:
+        Numbers, and `findings`: what the log can and cannot support. Those in `blocking` rule out any verdict.
     """
-    given = None if examination is None else check_probabilities("examination", examination)
-    if given is not None and len(given) != aggregated.cutoff:
-        raise UsageError(f"the examination curve has {len(given)} ranks, but the log was cut at {aggregated.cutoff}.")
+    if not isinstance(log, AggregatedLog):
+        options["rankings"] = rankings and not is_aggregated(log)
+    texts = None if features is None or isinstance(features, RankingData) else text_columns(features)
+    aggregated, features, given = load_inputs(log, features, examination, progress=progress, **options)
+    columns = None
+    if features is not None and texts is not None:
+        ids = (options.get("columns") or {}).values()
+        columns = feature_columns(features, [name for name in texts if name not in ids])
+    if progress is not None:
+        progress("Estimating examination")
     LOGGER.info("Checking the log %s", aggregated.source)
     rng = np.random.default_rng(seed)
     pairs = shown_pairs(aggregated)
@@ -73,9 +98,9 @@ def diagnose(
     effective = None
     if curve is not None and (curve > 0).all():
         candidates = None
-        if data is not None:
-            place = places_of(data).of_queries(pairs.query_ids)
-            candidates = np.where(place >= 0, data.lengths[place], 0)
+        if features is not None:
+            place = places_of(features).of_queries(pairs.query_ids)
+            candidates = np.where(place >= 0, features.lengths[place], 0)
         held_out = aggregated.click_patterns("certify", pairs)
         effective = effective_size(statistics, curve, candidates=candidates, held_out=held_out)
     sample = sampled_impressions(aggregated, pairs)
@@ -103,9 +128,9 @@ def diagnose(
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),
         randomness=randomness(statistics, aggregated.rankings),
-        coverage=None if data is None else coverage(aggregated, statistics, pairs, data),
+        coverage=None if features is None else coverage(aggregated, statistics, pairs, features),
         columns=columns,
-        leaks=() if data is None else leaking_features(aggregated, data, np.random.default_rng([seed, 2])),
+        leaks=() if features is None else leaking_features(aggregated, features, np.random.default_rng([seed, 2])),
         effective=effective,
         unit=aggregated.manifest.get("unit"),
         likely_unit=likely_unit(aggregated.manifest),

@@ -18,6 +18,7 @@ from saferank.doctor.list_kinds import ListKinds
 from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.position_based import PositionBased
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
+from saferank.engine.errors import in_python
 from saferank.engine.propensity.examination_estimate import ExaminationEstimate
 
 Level = Literal["good", "caution", "bad"]
@@ -36,6 +37,9 @@ class Finding:
     """Stable name of its subject, independent of the wording: `demand-drifts`, `bots`."""
     blocks: bool = field(default=False, kw_only=True)
     """Whether it rules out any verdict."""
+
+    def __str__(self) -> str:
+        return in_python(f"{self.level}: {self.text} {self.remedy}".strip())
 
 
 def good(code: str, text: str) -> Finding:

@@ -1,10 +1,27 @@
 """Errors that a caller can catch and a user can act on."""
 
+import re
+
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
+KEYWORDS = {"column": "columns"}
+"""Options whose keywords have another name."""
+
+
+def in_python(message: str) -> str:
+    """Return a message with keywords of Python (`on_bad_rows`) in place of options (--on-bad-rows)."""
+    return OPTION.sub(lambda option: f"`{KEYWORDS.get(option[1], option[1]).replace('-', '_')}`", message)
+
 
 class SaferankError(Exception):
-    """Base of every error that saferank raises on purpose; the command line ends with `exit_code`."""
+    """Base of every error that saferank raises on purpose; the command line ends with `exit_code`.
+
+    Where a remedy is an option, `args[0]` names the option (--on-bad-rows), and `str` the keyword (`on_bad_rows`).
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return in_python(super().__str__())
 
 
 class DataError(SaferankError):
@@ -23,10 +40,7 @@ class DataError(SaferankError):
         line: int | None = None,
         column: str | None = None,
     ) -> None:
-        self.file = file
-        self.row = row
-        self.line = line
-        self.column = column
+        self.file, self.row, self.line, self.column = file, row, line, column
         place = [str(file)] if file is not None else []
         place += [f"{name} {number}" for name, number in (("row", row), ("line", line)) if number is not None]
         place += [f"column '{column}'"] if column is not None else []

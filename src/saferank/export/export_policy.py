@@ -80,7 +80,7 @@ def verify_export(exported: Path) -> Replayed:
     try:
         return _replay(golden.queries, golden.scores, exported.read_bytes(), golden.to, golden.features)
     except DataError as error:
-        raise DataError(str(error), file=exported) from error
+        raise DataError(error.args[0], file=exported) from error
 
 
 def _replay(

@@ -48,7 +48,7 @@ def read_features(
         raise UsageError(f"missing='{missing}' is unknown; choose {' or '.join(get_args(Missing))}.")
     names = None if columns is None else tuple(name for name in columns if name not in categorical)
     sources, name = table_sources(path), source_name(path)
-    query, document = _id_names(sources[0], query, document, id_columns or {})
+    query, document = id_names(sources[0], query, document, id_columns or {})
     reader = PairTables(
         sources, query, document, names, numeric=names or (), missing=missing == "nan",
         categories=categorical if isinstance(categorical, Mapping) else category_values(sources, categorical),
@@ -65,7 +65,7 @@ def read_features(
     return reader.grouped(pa.concat_tables(pairs), features.finish(), str(name))
 
 
-def _id_names(source: TableSource, query: str, document: str, others: Mapping[str, str]) -> tuple[str, str]:
+def id_names(source: TableSource, query: str, document: str, others: Mapping[str, str]) -> tuple[str, str]:
     """Return the columns of ids: those of our names where they are there, else those of other names, if there."""
     with readable(source):
         there = source.schema().names
@@ -118,7 +118,7 @@ def read_candidates(
     block, only the ids of the queries that have passed are kept. `id_columns`: as for `read_features`.
     """
     sources = table_sources(path, mixed=True)
-    query, document = _id_names(sources[0], query, document, id_columns or {})
+    query, document = id_names(sources[0], query, document, id_columns or {})
     reader = PairTables(
         sources, query, document, numeric=numbers, ignore=ignore, categories=categories or {}, candidates=True,
         rows=rows,

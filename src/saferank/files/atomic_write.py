@@ -39,6 +39,14 @@ def check_not_read(path: Path, read: Iterable[Path]) -> None:
         raise UsageError(f"--out {path} is also read by this command; name another file.")
 
 
+def check_output_file(path: Path, read: Iterable[str | Path | None] = (), *, option: str = "--out") -> None:
+    """Raise if `path` is a folder, lies below a file, cannot be written, or is one of the files that are read."""
+    if path.is_dir():
+        raise UsageError(f"{option} {path} is a folder; name a file.")
+    check_parents(path)
+    check_not_read(path, [Path(file) for file in read if file is not None])
+
+
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which becomes `path` once all is written; an error leaves nothing behind."""

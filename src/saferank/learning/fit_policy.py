@@ -251,7 +251,7 @@ def _check_pairs(
         raise DataError(
             f"lacks {len(missing):,} of the pairs that {log.source} shows, such as query {first['query_id']}, document "
             f"{first['document_id']} (shown {first['shown_sum']:,} times); add their features, or leave "
-            "them out (--on-bad-rows drop).",
+            "them out (--on-bad-rows drop, or without_features='drop' of SafeRanker).",
             file=data.source,
         )
     return len(missing)

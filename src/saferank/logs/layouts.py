@@ -149,8 +149,7 @@ def missing(table: ir.Table, source: str, absent: Mapping[str, str]) -> DataErro
         if one
         else "there are no columns " + ", ".join(f"'{name}'" for name in absent.values())
     )
-    remedy = f"If {'it has another name' if one else 'they have other names'} there, use {options}"
-    remedy += f" (in Python, columns={dict.fromkeys(absent, 'THEIRS')})."
+    remedy = f"If {'it has another name' if one else 'they have other names'} there, use {options}."
     return DataError(f"{what}; the log has {_names(table)}. {remedy}", file=source, column=one)
 
 

@@ -1,21 +1,25 @@
 """The rows of a log that a ranker may be trained on: all but the held-out part, as the log itself writes them."""
 
+import fnmatch
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import ibis.expr.types as ir
 import pyarrow.parquet as pq
 
-from saferank.engine.errors import DataError
-from saferank.files.atomic_write import whole_file
+from saferank.engine.errors import DataError, UsageError
+from saferank.files.arrow_tables import Tabular
+from saferank.files.atomic_write import check_output_file, whole_file
 from saferank.logs.aggregated_log import PARTS
-from saferank.logs.click_log import ClickLog
+from saferank.logs.click_log import ClickLog, open_log
 from saferank.logs.layouts import identifier
 from saferank.logs.log_queries import part_of_impressions
 from saferank.logs.row_checks import usable
 from saferank.logs.run_query import fetch, fetch_row, quietly, run_once
 from saferank.logs.source import ADDED
 from saferank.logs.split import Split
+from saferank.logs.split_options import parse_split
 
 HELD_OUT = PARTS.index("certify")
 IMPRESSION = "saferank_impression"
@@ -31,6 +35,44 @@ class TrainingRows:
     held_out: int
     split: Split
     """With the boundaries that it had in this log, if it goes by time."""
+
+
+def split_log(
+    log: str | Path | Tabular,
+    out: str | Path,
+    *,
+    split: str = "60/20/20",
+    split_by: str = "hash",
+    unit: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    layout: str = "auto",
+) -> TrainingRows:
+    """Write the part of a log that another ranker may be trained on, as `saferank split` does.
+
+        made = saferank.split_log("log.parquet", "train.parquet")
+        ...  # train a ranker on train.parquet, and score every candidate with it
+        saferank.certify(scores, "log.parquet", split=made.split, trained_without_held_out=True)
+
+    Args:
+        log: A log, as for `load_log`: files, the URL of a table, or a table in memory.
+        out: Parquet file to write: the rows and columns of the log, without the held-out part.
+        split: Percentages of the log for train, validation and certify; the last is held out.
+        split_by: `hash`: impressions at random (units, if there are any); `time`: the latest are held out; `query`,
+            `unit`: at random, each query or unit in one part.
+        unit: Column of the log with the user or session. Give `certify` the same unit, columns and layout.
+        columns, layout: As for `load_log`.
+
+    Returns:
+        How many impressions were written and held out, and the split, for `certify`.
+    """
+    wanted, out = parse_split(split, by=split_by), Path(out)
+    is_path = isinstance(log, (str, Path))
+    check_output_file(out, [log] if is_path else [])
+    if is_path:
+        inside = Path(log).is_dir() and out.resolve().is_relative_to(Path(log).resolve())
+        if inside or fnmatch.fnmatch(str(out), str(log)):
+            raise UsageError(f"--out {out} would be read as part of {log} the next time; name a file elsewhere.")
+    return write_training_rows(open_log(log, columns=columns, layout=layout, unit=unit), wanted, out)
 
 
 def write_training_rows(log: ClickLog, split: Split, out: Path) -> TrainingRows:

@@ -3,22 +3,28 @@
 import logging
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from saferank.doctor.inputs import load_inputs
+from saferank.doctor.log_arrays import shown_pairs
 from saferank.engine.bounds.verdict_choices import FIRST_LOOK
-from saferank.engine.click_models.examination import check_probabilities
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
 from saferank.engine.ragged import ranks_by_score
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
+from saferank.features.load_features import take_column
+from saferank.files.arrow_tables import Tabular
 from saferank.learning.list_lengths import ListLengths
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.periods import DAY, span_of
+from saferank.logs.row_checks import missing_features_error
 from saferank.logs.split import DEFAULT_SHARES
 from saferank.plan.exploration_cost import exploration_cost, relevance_posterior
 from saferank.plan.plan import GAINS, Need, Plan, Way
@@ -34,31 +40,58 @@ DRAWN_RANKINGS = 60_000
 
 
 def make_plan(
-    log: AggregatedLog,
-    data: RankingData,
-    scores: ArrayLike | None = None,
-    examination: ArrayLike | None = None,
+    log: str | Path | Tabular | AggregatedLog,
+    features: str | Path | Tabular | RankingData | None = None,
+    scores: str | ArrayLike | None = None,
+    examination: str | ArrayLike | None = None,
     *,
     delta: float = 0.05,
     most_cost: float = 0.01,
     seed: int = 0,
+    on_bad_rows: str = "error",
     progress: Callable[[str], object] | None = None,
+    **options: Any,
 ) -> Plan:
-    """Return the plan.
+    """Return which randomness to log next, what it costs and how soon it decides: what `saferank plan` shows.
 
     All parts of the log are used, because a plan does not affect any certificate.
 
+        plan = saferank.make_plan("log.parquet", "features.parquet", scores="score")
+        plan.advised, plan.ways
+
     Args:
-        data: The candidates.
-        scores: The current ranker's scores, one per candidate; by default, minus the mean rank in the log.
-        examination: One number per rank; without it, estimated from the log.
+        log: As for `diagnose`.
+        features: The candidates, as for `diagnose`; by default what the log shows.
+        scores: The current ranker's scores, on any scale: a column of the features, or one number per candidate. By
+            default, minus the mean rank in the log.
+        examination: As for `diagnose`; without it, estimated from the log.
         delta: As for `certify`.
         most_cost: Share of the clicks that may be lost while logging.
+        on_bad_rows: What to do with rows that cannot be used or lack features: `error`, or `drop`.
+        progress: Called with each step.
+        options: How the log is read, as for `diagnose`.
+
+    Returns:
+        All `ways` to log that were considered, and the one that is `advised`, if any.
     """
     if not 0.0 < delta < 0.5:
         raise UsageError(f"got delta {delta}, but it must lie between 0 and 0.5.")
     if not most_cost >= 0.0:
         raise UsageError(f"got a largest cost of {most_cost}, but it must be a share of the clicks, 0 or more.")
+    column = scores if isinstance(scores, str) else None
+    if column is not None and features is None:
+        raise UsageError(f"the scores {column} are a column of the features; give --features too.")
+    if not isinstance(log, AggregatedLog):
+        options["on_bad_rows"] = on_bad_rows
+    log, data, given = load_inputs(
+        log, features, examination, feature_columns=None if column is None else [column], progress=progress, **options
+    )
+    if data is None:
+        data = shown_pairs(log)
+    elif on_bad_rows == "error" and (error := missing_features_error(log, data)) is not None:
+        raise error
+    if column is not None:
+        data, scores = take_column(data, column)
     LOGGER.info("Planning from %s", log.source)
     report = progress or (lambda _: None)
     rng = np.random.default_rng(seed)
@@ -69,7 +102,7 @@ def make_plan(
         raise DataError(f"has no {what} these candidates; check --features and the ids.", file=log.source)
     patterns = log.click_patterns(PARTS, data)
     report("Estimating examination")
-    curve, curve_from, notes = _examination(log, statistics, examination, rng)
+    curve, curve_from, notes = _examination(log, statistics, given, rng)
     clicks = int(pc.sum(log.shown_counts["clicked"]).as_py() or 0)
     if missing := clicks - int(statistics.clicks.sum()):
         notes.append(f"{missing / clicks:.1%} of the clicks are on documents without features and are left out.")
@@ -143,12 +176,9 @@ def make_plan(
 
 
 def _examination(
-    log: AggregatedLog, statistics: LogStatistics, given: ArrayLike | None, rng: np.random.Generator
+    log: AggregatedLog, statistics: LogStatistics, curve: Floats | None, rng: np.random.Generator
 ) -> tuple[Floats, str, list[str]]:
     """Return the curve, where it is from, and what is doubtful about it."""
-    curve = None if given is None else check_probabilities("examination", given)
-    if curve is not None and len(curve) != log.cutoff:
-        raise UsageError(f"the examination curve has {len(curve)} ranks, but the log was cut at {log.cutoff}.")
     if curve is not None and not curve[0] > 0:
         raise UsageError("the examination of rank 1 is 0, but it must be positive: users click there.")
     estimate = estimate_examination(statistics, rng)
@@ -158,7 +188,7 @@ def _examination(
         note = (
             "Too few documents were shown at several ranks to estimate how often each rank is examined. This plan "
             "assumes 1/rank, so it is a rough guide; no verdict will use this curve. If you know the curve from an "
-            "experiment, give --examination."
+            "experiment, give it."
         )
         return 1.0 / np.arange(1.0, log.cutoff + 1.0), "assumed: 1/rank", [note]
     return estimate.probabilities(), f"estimated by {estimate.method}", [f"Examination: {w}" for w in estimate.warnings]
@@ -174,7 +204,7 @@ def _doubts(relative: Floats, estimate: ExaminationEstimate) -> list[str]:
     rank = int(np.flatnonzero(off)[0])
     return [
         f"The log contradicts the given curve: rank {rank + 1} is given as {relative[rank]:.2f} of rank 1, but "
-        f"is examined {estimate.low[rank]:.2f} to {estimate.high[rank]:.2f} times as often. Leave --examination out."
+        f"is examined {estimate.low[rank]:.2f} to {estimate.high[rank]:.2f} times as often. Leave it out."
     ]
 
 

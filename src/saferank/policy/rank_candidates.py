@@ -1,6 +1,6 @@
 """Candidates ranked as a stream, block by block, and written to a Parquet or CSV file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +15,8 @@ from saferank.policy.policy import Policy
 from saferank.policy.serve import ServeAs, serve, shown_examination
 
 WRITERS = {".parquet": pq.ParquetWriter, ".csv": pyarrow.csv.CSVWriter}
+IDS = ("query_id", "document_id")
 COLUMNS = (
-    ("query_id", pa.string()),
-    ("document_id", pa.string()),
     ("score", pa.float32()),
     ("rank", pa.int32()),
     ("exposure", pa.float64()),
@@ -53,17 +52,21 @@ def rank_candidates(
         yield pa.table([pa.array(column) for column in columns], schema=schema)
 
 
-def output_schema(serve_as: ServeAs) -> pa.Schema:
-    """Return the columns that `rank_candidates` yields."""
-    return pa.schema([*COLUMNS, SAMPLED] if serve_as == "sampled" else COLUMNS)
+def output_schema(serve_as: ServeAs, ids: Sequence[str] = IDS) -> pa.Schema:
+    """Return the columns that `rank_candidates` yields, with the names that the ids have in the candidates."""
+    numbers = (*COLUMNS, SAMPLED) if serve_as == "sampled" else COLUMNS
+    return pa.schema([*((name, pa.string()) for name in ids), *numbers])
 
 
 def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: Path) -> int:
-    """Write the tables one after the other, atomically, in the format of the suffix; return the number of rows."""
+    """Write the tables one after the other, atomically, in the format of the suffix; return the number of rows.
+
+    The columns are those of the tables, in this order, by the names of the schema.
+    """
     rows = 0
     with whole_file(out) as unfinished, WRITERS[out.suffix](unfinished, schema) as writer:
         for table in tables:
-            writer.write_table(table)
+            writer.write_table(table.rename_columns(schema.names))
             rows += len(table)
     return rows
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator
 
+from saferank.engine.errors import in_python
 from saferank.files.atomic_write import whole_file
 from saferank.files.json_format import FileFormat, finite
 
@@ -102,6 +103,9 @@ class Doubt:
     code: str
     text: str
     remedy: str = ""
+
+    def __str__(self) -> str:
+        return in_python(f"{self.text} {self.remedy}".strip())
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.engine.click_models.examination import parse_examination
 from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.features.load_features import load_features, take_column, with_ids
@@ -17,6 +16,7 @@ from saferank.features.reader import Missing
 from saferank.files.arrow_tables import Tabular
 from saferank.logs.aggregated_log import AggregatedLog, is_aggregated
 from saferank.logs.earlier_logs import check_earlier
+from saferank.logs.examination_text import parse_examination
 from saferank.logs.load_log import load_log
 from saferank.logs.row_checks import unmatched_ids_error
 from saferank.logs.split_options import parse_until, split_of, until_split

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saferank.engine.click_models.examination import check_probabilities, inverse_rank, parse_examination
+from saferank.engine.click_models.examination import check_probabilities, inverse_rank
 from saferank.engine.errors import UsageError
 
-__all__ = ["PositionBasedModel", "check_probabilities", "inverse_rank", "parse_examination"]
+__all__ = ["PositionBasedModel", "check_probabilities", "inverse_rank"]
 
 
 @dataclass(frozen=True, eq=False)
