@@ -134,7 +134,7 @@ def _effective(health: Health) -> Finding:
         )
         remedy = (
             "Draw rankings at random from the same scores all day (`saferank plan`): no such allowance is needed then. "
-            "Logging longer hardly reduces it."
+            "Logging longer reduces it only slowly."
         )
     if health.unit is not None:
         text += f" If a few values of {health.unit} account for most searches, the gain must be far larger."
