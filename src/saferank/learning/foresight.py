@@ -85,12 +85,11 @@ class Foresight:
         the verdict may compare it takes what gives the higher chance.
         """
         rho = self.lengths.exposure(scores, self.examination)
-        flatter = None
-        if self.flatter_exposure is not None:
-            flatter = self.lengths.exposure(scores, self.examination ** (1.0 - RANGE))
-        chance, allowance = max(
-            one._proof(rho[rows], None if flatter is None else flatter[rows]) for one, rows in self._compared
-        )
+        found = []
+        for one, rows in self._compared:
+            flatter = None if one.flatter_exposure is None else self.lengths.exposure(scores, one.flatter)[rows]
+            found.append(one._proof(rho[rows], flatter))
+        chance, allowance = max(found)
         gain, improvement = (float(self._worth @ (rho - before)) for before in (self.start, self.logging_exposure))
         return Foreseen(name, gain, improvement, chance, allowance)
 
@@ -107,11 +106,18 @@ class Foresight:
                 log=one.counts.statistics(),
                 relevance=self.relevance[rows],
                 logging_exposure=one.counts.exposure(self.examination),
-                flatter_exposure=one.counts.exposure(self.examination ** (1.0 - RANGE)),
                 drifts=tuple(drift.of(rows) for drift in one.drifts),
             )
+            if self.flatter_exposure is not None:
+                cells = replace(cells, flatter_exposure=one.counts.exposure(cells.flatter))
             found.append((cells, rows))
         return found
+
+    @property
+    def flatter(self) -> Floats:
+        """The flatter curve: if demand may have drifted, the verdict has to hold for one that is flatter by as much."""
+        by = max((drift.at_most for drift in self.drifts), default=RANGE)
+        return self.examination ** (1.0 - by)
 
     @cached_property
     def _worth(self) -> Floats:
