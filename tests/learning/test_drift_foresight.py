@@ -92,3 +92,13 @@ def test_fit_foresees_its_own_policy_with_the_allowance() -> None:
     assert chosen["allowance"] > 0.05
     assert chosen["chance"] < 0.9
     assert steady["allowance"] == 0.0
+
+
+def test_the_flatter_curve_is_flatter_by_the_drift_that_is_allowed_for() -> None:
+    log = draw(NIGHTLY, 3_000)
+    (one,) = judged(log)
+    counts, rho_0 = log.statistics(USED_PARTS, SHOP.data()), np.full(SHOP.data().documents, 0.1)
+    plain = Foresight(counts, SHOP.examination, rho_0, rho_0, rho_0, 600)
+    np.testing.assert_allclose(plain.flatter, SHOP.examination**0.8)
+    allowing = replace(plain, drifts=one.drifts)
+    np.testing.assert_allclose(allowing.flatter, SHOP.examination ** (1.0 - one.drifts[0].at_most))
