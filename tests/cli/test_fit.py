@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from saferank.cli.fit import _steps
+from saferank.cli.fit import _chosen, _steps
 from saferank.engine.click_models.position_based import PositionBasedModel
 from saferank.features.load_features import with_ids
 from saferank.lab.raw_log import write_raw_log
@@ -345,3 +345,15 @@ def test_a_current_ranker_that_is_to_be_known_needs_scores(here: Path, call: Cal
     assert ran.exit_code == 2
     assert "--logging-scores" in ran.err
     assert not (here / "model").exists()
+
+
+def test_a_low_chance_is_put_down_to_the_allowance_for_drift_if_there_is_one() -> None:
+    foreseen = {"name": "9 trees", "gain": 0.1, "improvement": 0.1, "chance": 0.1, "allowance": 0.0}
+    log_more, drifts, likely = (
+        _chosen(foreseen | other, "auto", 0.5, None, refused=False)
+        for other in ({}, {"allowance": 0.06}, {"allowance": 0.06, "chance": 0.9})
+    )
+    assert "log more" in log_more
+    assert "12.0% of the clicks" in drifts
+    assert "log more" not in drifts
+    assert "drift" not in likely

@@ -5,8 +5,8 @@ import pytest
 
 from saferank.doctor.come_and_go import come_and_go
 from saferank.doctor.log_arrays import period_counts, shown_pairs
+from saferank.doctor.ranker_changes import MOST_COME_AND_GO, steady_stretches
 from saferank.verdict.certify import CertifySettings, certify
-from saferank.verdict.log_doubts import MOST_COME_AND_GO, steady_stretches
 from saferank.verdict.new_ranker import NewRanker
 from tests.shops import World, arriving, changed_once, make_shop, noisy
 

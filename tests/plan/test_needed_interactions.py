@@ -1,11 +1,13 @@
 """Moments against clicks drawn one by one; the number of interactions against the share of logs that certify."""
 
 import math
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
+from saferank.doctor.possible_drift import PossibleDrift
 from saferank.engine.bounds.verdict_choices import POWER
 from saferank.plan.needed_interactions import Traffic, better_exposures, needed_interactions
 from saferank.plan.randomisation import BY_SCORE, Randomisation, moved_exposure
@@ -72,6 +74,21 @@ def test_a_log_that_shows_too_little_never_certifies() -> None:
     hot = traffic(world, HOT)
     free, dear = (needed_interactions(new, hot, cost, 0.05) for cost in (0.0, 0.02))
     assert free[0] < dear[0] < math.inf
+
+
+def test_an_allowance_for_drift_is_subtracted_from_what_is_proven() -> None:
+    """With exposure that varies alike for all documents, it is a share of the policy's own clicks."""
+    world = make_world()
+    new, hot = better(world, HOT, 0.1), traffic(world, HOT)
+    free, clip = needed_interactions(new, hot, 0.0, 0.05)
+    ratio = np.minimum(new / hot.logging_exposure, clip)
+    mean, earned = hot.mean(ratio - 1.0), hot.mean(ratio)
+    drift = PossibleDrift(0.3 * mean / earned / 2.0, np.full(len(ratio), 4.0))  # 2 = sqrt(4)
+    assert replace(hot, drifts=(drift,)).allowance(ratio) == pytest.approx(0.3 * mean)
+    needed = needed_interactions(new, replace(hot, drifts=(drift,)), 0.0, 0.05)[0]
+    assert needed == pytest.approx(free / 0.7**2, rel=0.1)  # another clip may be a little better
+    too_much = replace(drift, at_most=2.0 * mean / earned)
+    assert math.isinf(needed_interactions(new, replace(hot, drifts=(too_much,)), 0.0, 0.05)[0])
 
 
 def test_where_randomness_pays_the_policy_has_to_beat_the_randomised_ranker() -> None:

@@ -8,12 +8,12 @@ import pyarrow.compute as pc
 import pytest
 
 from saferank.doctor.log_arrays import shown_pairs
+from saferank.doctor.possible_drift import possible_drift_by_hour
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.certify import CertifySettings, certify
 from saferank.verdict.checks import Refused
 from saferank.verdict.log_doubts import log_doubts
 from saferank.verdict.new_ranker import NewRanker
-from saferank.verdict.possible_drift import possible_drift_by_hour
 from tests.shops import Ranker, World, by_hour, in_slots, make_shop, noisy
 
 SIZE: dict[str, Any] = {"queries": 25, "documents": 8, "cutoff": 4}
@@ -41,7 +41,7 @@ def test_a_ranker_that_follows_the_hour_as_demand_does_is_refused() -> None:
 def test_with_known_scores_the_hour_does_not_matter() -> None:
     rng = np.random.default_rng(0)
     log = hourly(rng, demand=True).draw(8_000, rng).aggregated(rng)
-    assert not log_doubts(log, known=True).by_hour
+    assert not log_doubts(log, known=True).changes.by_hour
 
 
 def test_where_only_the_ranker_follows_the_hour_the_bound_has_an_allowance() -> None:

@@ -24,6 +24,7 @@ from saferank.doctor.log_arrays import period_counts, sampled_impressions, shown
 from saferank.doctor.log_findings import findings
 from saferank.doctor.log_measures import coverage, randomness, traffic
 from saferank.doctor.position_based import position_based
+from saferank.doctor.ranker_changes import compared, ranker_changes
 from saferank.doctor.strata import counts_by_stratum
 from saferank.doctor.suspicious_clicks import likely_unit, suspicious_clicks
 from saferank.engine.propensity.examination_estimate import estimate_by_both, estimate_examination
@@ -86,14 +87,17 @@ def diagnose(
     pairs = shown_pairs(aggregated)
     counts, statistics = period_counts(aggregated, pairs), aggregated.statistics(PARTS, pairs)
     demand, ranker = demand_drift(counts), ranker_moved(counts)
+    sample = sampled_impressions(aggregated, pairs)
+    hours = hour_of_day(sample, pairs, aggregated.cutoff)
+    changes = ranker_changes(counts, demand, ranker, hours)
     within = ranker.significant and (demand.significant or demand.repeated < FEW_REPEATED)
-    compared = statistics
+    strata = statistics
     if within:  # a document's relevance has to be the same wherever it is compared
-        compared = counts_by_stratum(aggregated, PARTS, pairs, strata=np.arange(counts.periods)).statistics()
+        strata = counts_by_stratum(aggregated, PARTS, pairs, strata=np.arange(counts.periods)).statistics()
     if em:
-        harvested, by_em = estimate_by_both(compared, rng, replicates=replicates)
+        harvested, by_em = estimate_by_both(strata, rng, replicates=replicates)
     else:
-        harvested, by_em = estimate_examination(compared, rng, replicates=replicates), None
+        harvested, by_em = estimate_examination(strata, rng, replicates=replicates), None
     curve = given if given is not None else harvested.probabilities() if harvested.complete else None
     effective = None
     if curve is not None and (curve > 0).all():
@@ -102,8 +106,8 @@ def diagnose(
             place = places_of(features).of_queries(pairs.query_ids)
             candidates = np.where(place >= 0, features.lengths[place], 0)
         held_out = aggregated.click_patterns("certify", pairs)
-        effective = effective_size(statistics, curve, candidates=candidates, held_out=held_out)
-    sample = sampled_impressions(aggregated, pairs)
+        judged = () if changes.none else compared(aggregated, pairs, curve, changes, ("certify",))
+        effective = effective_size(statistics, curve, candidates=candidates, held_out=held_out, judged=judged)
     period = aggregated.manifest.get("period")
     health = Health(
         source=aggregated.source,
@@ -116,14 +120,15 @@ def diagnose(
         harvested=harvested,
         em=by_em,
         within_periods=within,
-        check=examination_check(compared, given),
+        check=examination_check(strata, given),
         periods=tuple(aggregated.periods),
         demand=demand,
         ranker=ranker,
-        hours=hour_of_day(sample, pairs, aggregated.cutoff),
+        changes=changes,
+        hours=hours,
         groups=groups(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         hidden_context=hidden_context(sample, pairs, np.random.default_rng([seed, 3]), by_period=ranker.significant),
-        position_based=position_based(sample, compared, rng, by_period=demand.significant or within),
+        position_based=position_based(sample, strata, rng, by_period=demand.significant or within),
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),

@@ -1,12 +1,15 @@
 """What the clicks of a log are worth for judging another ranking than the logged one."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.ranker_changes import Compared
 from saferank.engine.bounds.differences import Differences, effective_number
+from saferank.engine.bounds.verdict_choices import WEIGHTS
 from saferank.engine.click_models.examination import total_examination
 from saferank.engine.propensity.logging_exposure import estimated_logging_exposure
 from saferank.engine.ragged import place_in_query
@@ -48,7 +51,10 @@ class EffectiveSize:
     by_clicks: float
     provable_gain: float | None
     """Relative gain in clicks that a ranking by clicks needs so that the part `certify` proves it: a one-sided
-    95% bound (asymptotic) on the paired difference to the logged ranking, four times in five. None if it is empty."""
+    95% bound (asymptotic) on the paired difference to the logged ranking, four times in five, less what the verdict
+    allows for if the ranker changed. None if it is empty."""
+    drift_allowance: float = 0.0
+    """Share of the clicks that this gain has to exceed because demand may have drifted while the ranker changed."""
 
 
 def effective_size(
@@ -57,20 +63,29 @@ def effective_size(
     *,
     candidates: NDArray[np.int64] | None = None,
     held_out: ClickPatterns | None = None,
+    judged: Sequence[Compared] = (),
 ) -> EffectiveSize:
-    """Return the effective clicks. `candidates`: the documents of each query, where more are known than were shown."""
+    """Return the effective clicks. `candidates`: the documents of each query, where more are known than were shown.
+
+    `judged`: what a verdict on the held-out part may compare, if the ranker changed.
+    """
     logged = estimated_logging_exposure(statistics, examination)
     lengths = np.diff(statistics.offsets)
     candidates = lengths if candidates is None else np.maximum(candidates, lengths)
     uniform = (total_examination(examination, candidates) / candidates)[statistics.query_of_document]
     # A document examined with chance 0 has no weight; it was not clicked either, unless the curve is wrong.
     ratio = np.divide(1.0, logged, out=np.zeros_like(logged), where=logged > 0)
-    by_clicks = np.minimum(exposure_by_clicks(statistics, logged, examination) * ratio, MOST_WEIGHT)
+    exposure = exposure_by_clicks(statistics, logged, examination)
+    by_clicks = np.minimum(exposure * ratio, MOST_WEIGHT)
+    gain, allowance = None if held_out is None else _provable_gain(held_out, by_clicks), 0.0
+    if gain is not None and judged:
+        gain, allowance = min(_gain_of(one, exposure, by_clicks, examination) for one in judged)
     return EffectiveSize(
         clicks=int(statistics.clicks.sum()),
         halfway_to_random=effective_number(statistics.clicks, 0.5 + 0.5 * uniform * ratio),
         by_clicks=effective_number(statistics.clicks, by_clicks),
-        provable_gain=None if held_out is None else _provable_gain(held_out, by_clicks),
+        provable_gain=gain,
+        drift_allowance=allowance,
     )
 
 
@@ -106,3 +121,21 @@ def _provable_gain(patterns: ClickPatterns, weight: Floats) -> float | None:
         return None
     paired = Differences(patterns.sums(weight - 1.0), patterns.interactions, low=-math.inf, high=math.inf)
     return PROVEN * math.sqrt(paired.variance / paired.terms) / (clicks / paired.terms)
+
+
+def _gain_of(one: Compared, exposure: Floats, by_clicks: Floats, examination: Floats) -> tuple[float, float]:
+    """Return the gain that can be proven if the verdict compares this, and the allowance for drift in it.
+
+    Added to the standard errors are the allowance, and the clicks with which the verdict does not credit the new
+    ranking: on what was hardly shown in a stretch of time. The limit of weights is the best of those that it tries.
+    """
+    counts, clicks = one.counts, one.counts.clicked.sum(axis=1).astype(np.float64)
+    logged = counts.exposure(examination)
+    ratio = np.divide(exposure[counts.pair], logged, out=np.zeros_like(logged), where=logged > 0)
+    found, drifts = [], [drift.of(counts.pair) for drift in one.drifts]
+    for limit in WEIGHTS:
+        weight = np.minimum(ratio, limit)
+        allowance = sum(drift.allowance(weight * clicks) for drift in drifts) / clicks.sum()
+        uncredited = max(float(clicks @ (by_clicks[counts.pair] - weight)) / clicks.sum(), 0.0)
+        found.append(((_provable_gain(counts.patterns, weight) or 0.0) + allowance + uncredited, allowance))
+    return min(found)

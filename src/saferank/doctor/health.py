@@ -17,6 +17,7 @@ from saferank.doctor.leaking_features import Leak
 from saferank.doctor.list_kinds import ListKinds
 from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.position_based import PositionBased
+from saferank.doctor.ranker_changes import RankerChanges
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
 from saferank.engine.errors import in_python
 from saferank.engine.propensity.examination_estimate import ExaminationEstimate
@@ -83,6 +84,8 @@ class Health:
     """First and last moment of each period; empty if the log has no timestamps."""
     demand: Drift
     ranker: Drift
+    changes: RankerChanges
+    """Of the ranker, as a verdict takes them into account."""
     hours: HourOfDay | None
     """None if the log does not have the hour of the day, or is not longer than two days (periods are then hours)."""
     groups: tuple[Group, ...]

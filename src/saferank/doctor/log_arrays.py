@@ -83,7 +83,7 @@ def period_counts(aggregated: AggregatedLog, pairs: RankingData) -> PeriodCounts
     document = places_of(pairs).of_pairs(rows["query_id"], rows["document_id"])
     rank, period = (rows[name].to_numpy().astype(np.int64) for name in ("position", "period"))
     query, shown, clicked = pairs.query_of_document[document], rows["shown"].to_numpy(), rows["clicked"].to_numpy()
-    periods = int(period.max()) + 1
+    periods = max(int(period.max()) + 1, len(aggregated.periods))
     return PeriodCounts(document, query, rank - 1, period, shown, clicked, aggregated.cutoff, periods).summed()
 
 

@@ -131,6 +131,15 @@ def _effective(health: Health) -> Finding:
             "less than that with more randomness."
         )
     text += f" The held-out part can prove a gain in clicks of about {gain:.1%} or more."
+    if effective.drift_allowance > 0.0:
+        text += (
+            f" Of this, {effective.drift_allowance:.1%} is what a verdict allows for because the ranker changed while "
+            "the log was written: demand may have drifted by as much unnoticed."
+        )
+        remedy = (
+            "Draw rankings at random from the same scores all day (`saferank plan`): no such allowance is needed then. "
+            "Logging longer reduces it only slowly."
+        )
     if health.unit is not None:
         text += f" If a few values of {health.unit} account for most searches, the gain must be far larger."
     return _graded(_grade(gain, SMALL_GAIN, LARGE_GAIN), code, text, remedy)

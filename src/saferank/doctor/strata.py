@@ -84,6 +84,10 @@ class StratumCounts:
         """Where the cells of each stratum in `seen` begin, and where the last ones end."""
         return np.append(np.searchsorted(self.stratum, self.seen), self.cells)
 
+    def exposure(self, examination: Floats) -> Floats:
+        """rho_0(d) of each cell, counted: the mean examination of the ranks where its stratum showed it."""
+        return (self.shown @ examination) / np.maximum(self.interactions[self.stratum], 1)
+
     def statistics(self) -> LogStatistics:
         """Return the counts as a log whose queries are the strata in `seen`."""
         return LogStatistics(self.offsets, self.interactions[self.seen], self.shown, self.clicked)

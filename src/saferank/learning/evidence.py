@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.ranker_changes import Compared
 from saferank.engine.propensity.click_evidence import click_evidence
 from saferank.engine.propensity.logging_exposure import examined
 from saferank.engine.propensity.posterior_relevance import posterior_relevance
@@ -64,6 +65,8 @@ class Evidence:
     flatter_exposure: Floats | None
     """The same, see `LoggedPart`."""
     verdict_interactions: int
+    judged: tuple[Compared, ...] = ()
+    """The same."""
 
     @cached_property
     def predicted(self) -> Floats:
@@ -109,6 +112,7 @@ class Evidence:
             self.logging_exposure,
             self.verdict_interactions,
             self.flatter_exposure,
+            self.judged,
         )
 
 
@@ -134,8 +138,9 @@ def find_evidence(
     slopes = fit_slopes(samples, starts, held_out)
     size = validation.verdict_interactions or validation.log.total_interactions
     return Evidence(
-        samples, history, model, starts, held_out, slopes, parts[0].logging_exposure, parts[0].flatter_exposure, size
-    )
+        samples, history, model, starts, held_out, slopes, parts[0].logging_exposure, parts[0].flatter_exposure, size,
+        parts[0].judged,
+    )  # fmt: skip
 
 
 def with_relevance(

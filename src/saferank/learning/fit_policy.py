@@ -26,7 +26,7 @@ from saferank.files.json_format import finite
 from saferank.learning.compare_policies import ComparedPolicy, compare
 from saferank.learning.learn import learn
 from saferank.learning.list_lengths import ListLengths
-from saferank.learning.logged_parts import USED_PARTS, logged_parts
+from saferank.learning.logged_parts import USED_PARTS, judged_parts, logged_parts
 from saferank.learning.logging_policy import TrainingExposure, check_logging_policy, training_exposure
 from saferank.learning.methods import FROM_COUNTS, LoggedPart, method_named
 from saferank.learning.relevance import Sample
@@ -102,6 +102,8 @@ def fit_policy(
     train, validation = logged_parts(schema.prepare(data), logs[0], logs[1], examination, settings.risk, scores)
     if held_out := int((log.manifest.get("parts") or {}).get("certify", {}).get("interactions") or 0):
         train, validation = (replace(part, verdict_interactions=held_out) for part in (train, validation))
+    judged = () if scores is not None else judged_parts(log, data, train.examination)
+    train, validation = (replace(part, judged=judged) for part in (train, validation))
     past = [Sample(train.data, one.statistics(PARTS, data), train.examination) for one in earlier]
     begin, start_kind = _start(settings, schema, train, validation, start)
     shown = training_exposure(

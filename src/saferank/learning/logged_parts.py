@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from saferank.doctor.ranker_changes import LEARNING_PARTS, Compared, changes_of, compared
 from saferank.engine.bounds.verdict_choices import RANGE
 from saferank.engine.errors import DataError
 from saferank.engine.objectives.risk import Risk
@@ -13,8 +15,9 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.list_lengths import ListLengths
 from saferank.learning.methods import LoggedPart
+from saferank.logs.aggregated_log import AggregatedLog
 
-USED_PARTS = ("train", "validation")
+USED_PARTS = LEARNING_PARTS
 
 
 def logged_parts(
@@ -57,3 +60,19 @@ def logged_parts(
         for log in (train, validation)
     )
     return first, second
+
+
+def judged_parts(log: AggregatedLog, data: RankingData, examination: NDArray[np.float64]) -> tuple[Compared, ...]:
+    """Return what a verdict may compare, if the ranker changed, as seen in the parts that are learned from.
+
+    The validation part stands in for the held-out one. Parts that are drawn at random share their days, so that pairs
+    of clicks of a day grow with the square of the interactions; those of further days are added.
+    """
+    used = log.of(USED_PARTS, data)
+    changes = changes_of(used, data)
+    if changes.none:
+        return ()
+    every, learned_from = (pc.sum(one.patterns["interactions"]).as_py() for one in (log, used))
+    by_time = (log.manifest.get("split") or {}).get("by") in ("time", "until")
+    times = (every / learned_from) ** (1 if by_time else 2)
+    return compared(used, data, examination, changes, ("validation",), times=times)

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.ranker_changes import Compared
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_crm import action_crm
 from saferank.engine.objectives.action_ips import action_ips
@@ -55,6 +56,8 @@ class LoggedPart:
     """Whether the logging exposure is that of a policy with known scores."""
     verdict_interactions: int | None = None
     """Interactions that the verdict will have, if it is known; else as many as the log."""
+    judged: tuple[Compared, ...] = ()
+    """What the verdict may compare, if the ranker changed while it made the log."""
     relevance: NDArray[np.float64] | None = None
     """R-hat of each document, from clicks on other queries; some methods need it."""
     trust: LoggedTrust | None = None
@@ -70,6 +73,7 @@ class LoggedPart:
             logging_exposure=self.logging_exposure[rows],
             flatter_exposure=None if self.flatter_exposure is None else self.flatter_exposure[rows],
             training_exposure=None if self.training_exposure is None else self.training_exposure[rows],
+            judged=(),
             relevance=None,
             trust=None if self.trust is None else replace(self.trust, exposure=self.trust.exposure[rows]),
         )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -113,6 +113,16 @@ class AggregatedLog:
         interactions = np.zeros(data.queries, np.int64)
         np.add.at(interactions, query[query >= 0], patterns["interactions"].to_numpy()[query >= 0])
         return LogStatistics(data.offsets, interactions, shown, clicked)
+
+    def of(self, parts: str | Iterable[str], data: RankingData) -> Self:
+        """Return the log of the given parts, with the pairs that `data` has."""
+        places, tables = places_of(data), {"patterns": _of_parts(self.patterns, parts)}
+        for name in ("shown_counts", "sample"):
+            if (table := getattr(self, name)) is not None:
+                rows = _of_parts(table, parts)
+                known = places.of_pairs(rows["query_id"], rows["document_id"]) >= 0
+                tables[name] = rows.filter(pa.array(known))
+        return replace(self, **tables)
 
     def click_patterns(self, parts: str | Iterable[str], data: RankingData) -> ClickPatterns:
         """Return the patterns of the given parts; queries and clicked documents that `data` lacks are left out."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saferank.doctor.inputs import load_inputs
 from saferank.doctor.log_arrays import shown_pairs
+from saferank.doctor.ranker_changes import changes_of, compared
 from saferank.engine.bounds.verdict_choices import FIRST_LOOK
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.propensity.examination_estimate import MARGIN, ExaminationEstimate, estimate_examination
@@ -35,6 +36,11 @@ Floats = NDArray[np.float64]
 LOGGER = logging.getLogger(__name__)
 
 SWAPS = (0.05, 0.2, 0.5)
+CHANGED = (
+    "The ranker changed while the log was written, and rankings hardly vary in between. A verdict on such a log allows "
+    "for a drift of demand that it cannot exclude (relevance that varies by up to {:.0%}), which shrinks only slowly "
+    "as the log grows. Rankings drawn at random from the same scores all day need no such allowance."
+)
 DRAWN_RANKINGS = 60_000
 """For all queries together, for each way."""
 
@@ -149,7 +155,12 @@ def make_plan(
         return Way(kind, amount or None, moved, cost, at_most, cost / click_rate, at_most / click_rate, needs)
 
     first_look = delta * FIRST_LOOK
-    ways = [way("as logged", 0.0, now, worlds.needed(worlds.now, None, first_look))]
+    used = log.of(PARTS, data)
+    changes = changes_of(used, data)
+    drifts = () if changes.none else compared(used, data, curve, changes, PARTS)[0].drifts
+    if drifts:
+        notes.append(CHANGED.format(max(drift.at_most for drift in drifts)))
+    ways = [way("as logged", 0.0, now, worlds.needed(worlds.now, None, first_look, drifts))]
     for place, one in enumerate(randomisations, 1):
         report(f"Planning: {place} of {len(randomisations)} ways to randomise")
         samples = max(DRAWN_RANKINGS // (len(worlds.offsets) - 1), 8)

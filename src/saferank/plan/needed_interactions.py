@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.possible_drift import PossibleDrift
 from saferank.engine.bounds.verdict_choices import POWER
 from saferank.engine.click_models.examination import total_examination
 from saferank.engine.ragged import query_sums, within_queries
@@ -40,10 +41,17 @@ class Traffic:
     rankings: NDArray[np.int64] | None = None
     """(query, sample, rank) -> document, -1 for none, drawn from the logging policy; None if it cannot be drawn from:
     clicks of one impression are then taken to be uncorrelated."""
+    drifts: tuple[PossibleDrift, ...] = ()
+    """What a verdict on such a log allows for, of each document."""
 
     def mean(self, weights: Floats) -> float:
         """E[X] of X = sum_d weight(d) c(d), c the clicks of an interaction."""
         return float(self._per_query(weights * self.relevance * self.logging_exposure) @ self.share)
+
+    def allowance(self, ratio: Floats) -> float:
+        """Return what the verdict subtracts from E[X] where clicks have the weights ratio - 1."""
+        earned = ratio * self.relevance * self.logging_exposure * np.repeat(self.share, np.diff(self.offsets))
+        return sum(drift.allowance(earned) for drift in self.drifts)
 
     def second_moment(self, weights: Floats, *, drawn: bool = True) -> float:
         """E[X^2] = sum_d w(d)^2 P(c(d)) + sum over pairs of w(d) w(d') P(c(d), c(d')).
@@ -82,8 +90,9 @@ def needed_interactions(
 
     the least over clips W; infinite if no number is enough, or there is no such policy. E X is at most U(policy) -
     U(log). `shortfall` = U(now) - U(log) is what randomness costs: the policy has to beat the ranker as it is now, not
-    the randomised one; where the randomised one is better, the policy has to beat that. A document that is not logged
-    has the weight -1. Asymptotic: a bound that holds for any N, or at every look, needs more.
+    the randomised one; where the randomised one is better, the policy has to beat that. From E X the allowance for
+    drift is subtracted, as if it did not shrink as the log grows: it does so slowly. A document that is not logged has
+    the weight -1. Asymptotic: a bound that holds for any N, or at every look, needs more.
     """
     if exposure is None:
         return math.inf, math.inf
@@ -95,9 +104,10 @@ def needed_interactions(
     def needed(clip: float, *, drawn: bool) -> float:
         weights = np.minimum(ratio, clip) - 1.0
         mean = traffic.mean(weights)
-        if mean <= least:
+        proven = mean - traffic.allowance(weights + 1.0)
+        if proven <= least:
             return math.inf
-        return factor * max(traffic.second_moment(weights, drawn=drawn) - mean**2, 0.0) / (mean - least) ** 2
+        return factor * max(traffic.second_moment(weights, drawn=drawn) - mean**2, 0.0) / (proven - least) ** 2
 
     clip = min(CLIPS, key=lambda clip: needed(clip, drawn=False))
     number = needed(clip, drawn=True)

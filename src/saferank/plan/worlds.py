@@ -1,10 +1,12 @@
 """Relevances as the log leaves them open, and in each such world policies that are better by the wanted gains."""
 
+from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.possible_drift import PossibleDrift
 from saferank.engine.ragged import flat_rows, offsets_of
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.plan.exploration_cost import RelevancePosterior
@@ -38,7 +40,7 @@ class Worlds:
             draws = max(int(MOST_DOCUMENTS / float(lengths @ share)), 1)
             share = rng.multinomial(draws, share) / draws
         chosen = np.flatnonzero(share)
-        rows = flat_rows(statistics.offsets, chosen)
+        self.rows = rows = flat_rows(statistics.offsets, chosen)
         self.offsets, self.share = offsets_of(lengths[chosen]), share[chosen]
         self.weight = np.repeat(self.share, lengths[chosen])
         self.scores, self.now, self.examination = scores[rows], now[rows], examination
@@ -55,12 +57,21 @@ class Worlds:
         return tuple(gain for gain, times in zip(GAINS, missed, strict=True) if 2 * times > WORLDS)
 
     def needed(
-        self, logging_exposure: Floats, rankings: NDArray[np.int64] | None, delta: float
+        self,
+        logging_exposure: Floats,
+        rankings: NDArray[np.int64] | None,
+        delta: float,
+        drifts: Sequence[PossibleDrift] = (),
     ) -> list[tuple[float, float]]:
-        """Return for each gain the interactions that this way of logging needs, and the clip: the median of worlds."""
-        found = []
+        """Return for each gain the interactions that this way of logging needs, and the clip: the median of worlds.
+
+        `drifts`: what a verdict on such a log allows for, of each document of the log.
+        """
+        found, allowed = [], tuple(drift.of(self.rows) for drift in drifts)
         for relevance, better in zip(self.relevances, self.better, strict=True):
-            traffic = Traffic(self.offsets, self.share, relevance, self.examination, logging_exposure, rankings)
+            traffic = Traffic(
+                self.offsets, self.share, relevance, self.examination, logging_exposure, rankings, allowed
+            )
             shortfall = float((self.now - logging_exposure) @ (self.weight * relevance))
             found.append([needed_interactions(exposure, traffic, shortfall, delta) for exposure in better])
         return [sorted(of_gain, key=itemgetter(0))[WORLDS // 2] for of_gain in zip(*found, strict=True)]

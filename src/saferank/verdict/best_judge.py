@@ -6,21 +6,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.ranker_changes import LEARNING_PARTS, possible_drifts
 from saferank.doctor.strata import counts_by_stratum
 from saferank.engine.bounds.registry import BOUNDS
 from saferank.engine.errors import DataError
 from saferank.engine.types.log_statistics import LogStatistics, stacked
-from saferank.logs.aggregated_log import PARTS
 from saferank.verdict.checks import Refused
 from saferank.verdict.comparison import Rankers
 from saferank.verdict.curves import curves_for
 from saferank.verdict.judge import DEFAULT_WEIGHT, Judge, prepare_judge
 from saferank.verdict.log_doubts import LogDoubts
-from saferank.verdict.possible_drift import possible_drift, possible_drift_by_hour
 from saferank.verdict.settings import CertifySettings
 
 Floats = NDArray[np.float64]
-LEARNING_PARTS = ("train", "validation")
 
 
 def best_judge(
@@ -38,7 +36,7 @@ def best_judge(
     follows the hour of the day. `past` logs, each of a ranker that did not change, add to what the examination of the
     ranks is estimated from, unless stretches are separated.
     """
-    log, pairs = rankers.log, rankers.pairs
+    log, pairs, changes = rankers.log, rankers.pairs, doubts.changes
     any_time = BOUNDS[settings.bound].any_time
     # with an any-time bound the log may grow between looks, and the limit must not depend on it
     limit = (settings.most_weight or DEFAULT_WEIGHT) if any_time else settings.most_weight
@@ -52,36 +50,30 @@ def best_judge(
         counts = stacked([learning.statistics(), *([] if by_period else past)])
         curves = curves_for(
             counts, examination, trust=settings.trust_examination, within=by_period, fixed=any_time,
-            strict=by_period and doubts.may_drift, source=log.source,
+            strict=by_period and changes.may_drift, source=log.source,
         )  # fmt: skip
         validation, test = (rankers.compare(name, strata, settings.clip) for name in ("validation", "certify"))
         if test.part.patterns.total_interactions == 0:
             message = "the part 'certify' of the log has no interactions; log more, or choose another split."
             raise DataError(message, file=log.source)
-        drifts = []
-        if allow:
-            whole, part = (
-                counts_by_stratum(log, parts, pairs, strata=doubts.stretches) for parts in (PARTS, ("certify",))
-            )
-            drifts.append(possible_drift(whole, part, curves.curve, pairs.documents))
-        if doubts.by_hour:
-            drifts.append(possible_drift_by_hour(log, pairs, curves.curve))
-        validation, test = (replace(one, drifts=tuple(drifts)) for one in (validation, test))
+        allowed = changes if allow else replace(changes, stretches=None)
+        drifts = possible_drifts(log, pairs, curves.curve, allowed)
+        validation, test = (replace(one, drifts=drifts) for one in (validation, test))
         for drift in drifts:
             curves = curves.with_powers(drift.at_most)
         delta = settings.delta * settings.spent
         found = prepare_judge(validation, test, curves, settings.bound, delta, most_weight=limit)
         return found, by_period, np.unique(learning.query)
 
-    if doubts.stretches is None:
+    if changes.stretches is None:
         return judge(None)
-    if doubts.may_drift:
-        return judge(doubts.stretches)
+    if changes.may_drift:
+        return judge(changes.stretches)
     together = judge(None, allow=True)
     try:
-        apart = judge(doubts.stretches)
+        apart = judge(changes.stretches)
     except Refused:  # within a stretch, rankings do not vary enough to estimate the curve
         return together
-    if doubts.come_and_go:
+    if changes.come_and_go:
         return apart
     return max(apart, together, key=lambda one: one[0].expected_lower)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.log_arrays import shown_pairs
+from saferank.doctor.possible_drift import PossibleDrift
 from saferank.doctor.strata import StratumCounts, by_query, counts_by_stratum
 from saferank.engine.bounds.differences import (
     Differences,
@@ -21,7 +22,6 @@ from saferank.engine.ragged import query_sums
 from saferank.logs.aggregated_log import AggregatedLog, pair_ids, places_of
 from saferank.policy.serve import served_placement
 from saferank.verdict.new_ranker import NewRanker
-from saferank.verdict.possible_drift import PossibleDrift
 
 Floats = NDArray[np.float64]
 NEVER = 1e-9
@@ -68,8 +68,7 @@ class Comparison:
         """rho_0(d) of each cell."""
         if self.logging_placement is not None:
             return self._exposure(self.logging_placement, examination)
-        interactions = self.part.interactions[self.part.stratum]
-        return (self.part.shown @ examination) / np.maximum(interactions, 1)
+        return self.part.exposure(examination)
 
     def _exposure(self, placement: Floats, examination: Floats) -> Floats:
         exposed = np.zeros(self.part.cells)
@@ -159,17 +158,11 @@ class Comparison:
         return scale * float(np.maximum(left, 0.0) @ part.issued)
 
     def allowance(self, examination: Floats, most_weight: float) -> float:
-        """Return by how much drift that the log does not show could have moved the mean, up or down.
-
-        The documents that drift may be those whose exposure varies, so the variations are averaged by squares.
-        """
+        """Return by how much drift that the log does not show could have moved the mean, up or down."""
         if not self.drifts:
             return 0.0
         earned = np.where(self._ranked, self.ratio(examination, most_weight), 0.0) * self.part.rewards
-        moved = 0.0
-        for drift in self.drifts:
-            squares = max(float(earned @ drift.variation[self.part.pair]), 0.0)
-            moved += drift.at_most * math.sqrt(float(earned.sum()) * squares)
+        moved = sum(drift.of(self.part.pair).allowance(earned) for drift in self.drifts)
         return moved / max(self.part.patterns.total_interactions, 1)
 
     def _total(self, examination: Floats) -> Floats:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.examination_check import examination_check
+from saferank.doctor.ranker_changes import can_rest_on
 from saferank.engine.bounds.verdict_choices import RANGE
-from saferank.engine.propensity.examination_estimate import FEW_QUERIES, estimate_examination
+from saferank.engine.propensity.examination_estimate import estimate_examination
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.verdict.checks import Refused
 
@@ -129,7 +130,7 @@ def curves_for(
     if counts.cutoff == 1:
         return Curves(ONE_RANK, np.ones(1))
     estimate = estimate_examination(counts, np.random.default_rng(0))
-    known = estimate.complete and estimate.log_covariance is not None and estimate.queries >= FEW_QUERIES
+    known = can_rest_on(estimate)
     if strict:
         known = known and examination_check(counts, None).status != "unchecked"
     unknown = FOLLOWS_DEMAND if within else UNKNOWN

@@ -1,7 +1,9 @@
 """How much demand may have drifted without the log showing it, and how that could bias an estimate."""
 
+from __future__ import annotations
+
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,20 +39,37 @@ class PossibleDrift:
     negative for a single pair."""
     by_hour: bool = False
 
+    def allowance(self, earned: Floats) -> float:
+        """Return by how much such drift could have moved the clicks that a new ranker is credited with, of each pair.
 
-def possible_drift(log: StratumCounts, part: StratumCounts, examination: Floats, pairs: int) -> PossibleDrift:
+        The documents that drift may be those whose exposure varies, so the variations are averaged by squares.
+        """
+        return self.at_most * math.sqrt(float(earned.sum()) * max(float(earned @ self.variation), 0.0))
+
+    def of(self, pairs: NDArray[np.int64]) -> PossibleDrift:
+        """Return the same with one entry per given pair."""
+        return replace(self, variation=self.variation[pairs])
+
+
+def possible_drift(
+    log: StratumCounts, part: StratumCounts, examination: Floats, pairs: int, *, times: float = 1.0
+) -> PossibleDrift:
     """Return what to allow for. `log`: all that was counted; `part`: what is held out; both by query and period.
+
+    `times`: how many times the pairs of clicks of `log` the verdict will have.
 
     Given the clicks of all periods, the number of pairs of clicks in the same period has a variance of about twice
     its expectation.
     """
     cell, rank = np.nonzero(log.shown)
     place = np.unique(log.pair[cell] * log.shown.shape[1] + rank, return_inverse=True)[1]
-    at_most = _at_most(place, log.shown[cell, rank], log.clicked[cell, rank])
+    at_most = _at_most(place, log.shown[cell, rank], log.clicked[cell, rank], times)
     return PossibleDrift(at_most, _variation(part, examination, pairs))
 
 
-def possible_drift_by_hour(log: AggregatedLog, pairs: RankingData, examination: Floats) -> PossibleDrift:
+def possible_drift_by_hour(
+    log: AggregatedLog, pairs: RankingData, examination: Floats, *, times: float = 1.0
+) -> PossibleDrift:
     """Return what to allow for if rankings depend on the hour of the day: the same by buckets of hours, on the sample.
 
     Squared exposures, in a bucket and in all, are estimated without bias, from pairs of interactions. A document that
@@ -61,7 +80,7 @@ def possible_drift_by_hour(log: AggregatedLog, pairs: RankingData, examination: 
     if sample is None or sample.hour is None or counts is None:
         raise ValueError("the sample does not have the hour of the day.")
     place = counts.document * counts.ranks + counts.rank
-    at_most = _at_most(np.unique(place, return_inverse=True)[1], counts.shown, counts.clicked)
+    at_most = _at_most(np.unique(place, return_inverse=True)[1], counts.shown, counts.clicked, times)
     # interactions per (query, bucket): of each impression, its first row
     first = sample.offsets[:-1][sample.hour[sample.offsets[:-1]] >= 0]
     asked = pairs.query_of_document[sample.document[first]] * counts.periods + buckets(sample.hour[first])
@@ -82,8 +101,9 @@ def possible_drift_by_hour(log: AggregatedLog, pairs: RankingData, examination: 
     return PossibleDrift(at_most, variation, by_hour=True)
 
 
-def _at_most(cell: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64]) -> float:
+def _at_most(cell: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64], times: float) -> float:
     excess, expected = excess_pairs(cell, shown, clicked)
+    expected *= times
     return min(math.sqrt(max(excess, 0.0) + Z * math.sqrt(2.0 / expected)), 1.0) if expected > 0.0 else 1.0
 
 
