@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.ranker_changes import Compared
 from saferank.engine.errors import UsageError
 from saferank.engine.objectives.action_crm import action_crm
 from saferank.engine.objectives.action_ips import action_ips
@@ -33,6 +32,9 @@ from saferank.engine.propensity.logging_exposure import action_propensity
 from saferank.engine.ragged import flat_rows
 from saferank.engine.types.log_statistics import LogStatistics
 from saferank.engine.types.ranking_data import RankingData
+
+if TYPE_CHECKING:
+    from saferank.doctor.ranker_changes import Compared
 
 
 @dataclass(frozen=True, eq=False)
