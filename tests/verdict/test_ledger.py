@@ -10,7 +10,7 @@ import pytest
 from saferank.engine.bounds.verdict_choices import FIRST_LOOK
 from saferank.engine.errors import DataError
 from saferank.logs.periods import seconds_of
-from saferank.verdict.ledger import Ledger, Look, ledger_path
+from saferank.verdict.ledger import Ledger, Look, fingerprints, ledger_path
 
 MANIFEST: dict[str, Any] = {
     "source": "log.parquet",
@@ -57,6 +57,12 @@ def test_the_same_counts_from_another_file_are_the_same_look(period: list[str] |
     assert book.share("c", again) == (1 / 12, 3)
     assert book.share("b", counted | {"content": "8"}) == (1 / 12, 3)
     assert book.share("b", counted | {"cutoff": 5}) == (1 / 12, 3)
+
+
+def test_a_look_of_an_older_version_is_not_recorded_again() -> None:
+    book, counted = Ledger(()).with_look(look("a")), MANIFEST | {"content": "7"}
+    assert book.with_look(look("a", counted), fingerprints(counted)) == book
+    assert len(book.with_look(look("b", counted), fingerprints(counted)).looks) == 2
 
 
 def test_looks_of_older_versions_are_recognised_by_their_files() -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +20,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.logs import log_queries
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.logs.click_log import ClickLog
+from saferank.logs.content import content_of
 from saferank.logs.periods import DAY, Periods, moment_text, periods_of
 from saferank.logs.rewards import check_rewards
 from saferank.logs.row_checks import (
@@ -32,7 +32,7 @@ from saferank.logs.row_checks import (
     without,
     wrong_rows,
 )
-from saferank.logs.run_query import connect, fetch_row, fetch_sorted, quietly, run_once
+from saferank.logs.run_query import fetch_row, fetch_sorted, run_once
 from saferank.logs.segments import check_segments
 from saferank.logs.split import HashSplit, Split
 
@@ -42,8 +42,6 @@ KINDS_AT_ONCE = ("null impression_id", "bad position", "bad click", "click on wh
 """Kinds of bad rows that a first look at the narrow columns counts."""
 KINDS_WHILE_COUNTING = ("null query_id", "null document_id", "two queries", "repeated position", "repeated document")
 """Kinds of bad rows that the counting detects, without saying which it is."""
-OF_A_PATTERN = ("part", "period", "unit", "query_id", "clicked", "rewards")
-"""Columns of the counts of click patterns, but for the segment."""
 
 Progress = Callable[[str], object]
 
@@ -170,7 +168,7 @@ def _count(
             tell("Counting rankings")
             counts = log_queries.ranking_counts(table, interactions, cutoff)
             tables["rankings"] = log_queries.ranking_table(fetch_sorted(counts, log_queries.RANKING))
-    content = _content(tables)  # while users have their own names, which are the same in any order
+    content = content_of(tables)  # while users have their own names, which are the same in any order
     tables |= _without_names(tables)
     moments = [] if extent.periods is None else extent.periods.describe()
     manifest = {
@@ -198,19 +196,6 @@ def _count(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return AggregatedLog(manifest=manifest, **tables)
-
-
-@quietly()
-def _content(tables: dict[str, pa.Table]) -> str:
-    """Return a number for all that was counted: the same for the same interactions in any order, file or segment."""
-    here, numbers = connect(), []
-    for name, keys in (("shown_counts", tables["shown_counts"].column_names), ("patterns", OF_A_PATTERN)):
-        here.con.register(name, tables[name])
-        counted = here.table(name)
-        times = 1 if name == "shown_counts" else counted["interactions"]
-        content = ibis.struct({key: counted[key] for key in keys}).hash().cast("decimal(38,0)")
-        numbers.append(fetch_row(counted.aggregate(total=(content * times).sum()))["total"])
-    return "-".join(f"{number or 0:.0f}" for number in numbers)
 
 
 def _without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

@@ -22,7 +22,7 @@ from saferank.policy.serve import ServeAs
 from saferank.verdict.certificate import Certificate, Doubt
 from saferank.verdict.decision import certificate_of
 from saferank.verdict.inputs import Ranker, VerdictInputs, load_inputs
-from saferank.verdict.ledger import Ledger, Look, fingerprint, ledger_path
+from saferank.verdict.ledger import Ledger, Look, fingerprint, fingerprints, ledger_path
 from saferank.verdict.settings import CertifySettings
 
 __all__ = ["CertifySettings", "certify", "check_options", "take_look"]
@@ -137,13 +137,14 @@ def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | N
     asked = {name: value for name, value in asdict(settings).items() if name not in unasked}
     curve = None if inputs.examination is None else inputs.examination.tolist()
     known = None if inputs.logging_scores is None else hashlib.sha256(inputs.logging_scores.tobytes()).hexdigest()
-    model = fingerprint([inputs.ranker.identity, asked, curve, known])
+    earlier = [fingerprints(one.manifest)[0] for one in inputs.earlier]
+    model = fingerprint([inputs.ranker.identity, asked, curve, known, *earlier])
     any_time = settings.bound == "betting" and inputs.logging_scores is not None and inputs.examination is not None
     share, number = book.share(model, manifest, any_time=any_time)
     certificate = certificate_of(inputs, replace(settings, spent=share, look=number))
     figures = {name: getattr(certificate, name) for name in ("delta", "spent", "interactions", "improvement", "lower")}
     look = Look.now(model, manifest, **figures, upper=certificate.upper, verdict=certificate.verdict.value)
-    book = book.with_look(look)
+    book = book.with_look(look, fingerprints(manifest))
     book.write(ledger)
     looks = [asdict(look) for look in book.on(manifest)]
     certificate = replace(certificate, inputs=certificate.inputs | {"looks": looks, "ledger": str(ledger)})

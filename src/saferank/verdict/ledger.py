@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,7 +47,7 @@ class Look:
         period = manifest.get("period")
         return cls(
             model=model,
-            log=log_fingerprints(manifest)[0],
+            log=fingerprints(manifest)[0],
             source=str(manifest.get("source")),
             period=None if period is None else [str(moment) for moment in period],
             files=hashes(manifest),
@@ -82,14 +83,14 @@ class Ledger:
         look, whatever is done in between; with a bound that holds at any time (`any_time`), also when the data has
         grown. Data that no earlier look has seen starts at j = 1.
         """
-        before, states = self.on(manifest), log_fingerprints(manifest)
+        before, states = self.on(manifest), fingerprints(manifest)
         same = (look.model == model and (any_time or look.log in states) for look in before)
         number = next((place for place, is_same in enumerate(same, 1) if is_same), len(before) + 1)
         return 1.0 / (number * (number + 1)), number
 
-    def with_look(self, look: Look) -> Self:
-        """Return the ledger with this look added, unless it is already there."""
-        if any((look.model, look.log) == (other.model, other.log) for other in self.looks):
+    def with_look(self, look: Look, states: Sequence[str] = ()) -> Self:
+        """Return the ledger with this look added, unless it is already there, at one of these states of the log."""
+        if any(look.model == other.model and other.log in (look.log, *states) for other in self.looks):
             return self
         return replace(self, looks=(*self.looks, look))
 
@@ -99,16 +100,16 @@ def fingerprint(values: Any) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def log_fingerprints(manifest: dict[str, Any]) -> list[str]:
-    """Return hashes of what distinguishes one state of a held-out part from another.
+def fingerprints(manifest: dict[str, Any]) -> list[str]:
+    """Return hashes of what distinguishes one state of a held-out part from another, any of which a look may have.
 
-    The first is of what was counted, whatever the file and the order of its rows; the last, which older looks have and
-    logs that were counted by an older version, is of the files.
+    By content, whatever the file and the order of its rows; and by the files, as in looks of earlier versions, and for
+    logs that these have counted.
     """
-    by_content = ("content", "cutoff", "unit", "reward")
+    by_content = ("content", "cutoff", "period", "unit", "reward")
     by_files = ("source", "files", "rows", "cutoff", "split", "period", "parts", "unit", "reward")
-    both = [by_content, by_files] if "content" in manifest else [by_files]
-    return [fingerprint({name: manifest.get(name) for name in names}) for names in both]
+    named = [by_content, by_files] if "content" in manifest else [by_files]
+    return [fingerprint({name: manifest.get(name) for name in names}) for names in named]
 
 
 def ledger_path(source: str) -> Path:
@@ -121,9 +122,11 @@ def ledger_path(source: str) -> Path:
 
 
 def _overlaps(look: Look, manifest: dict[str, Any]) -> bool:
+    if look.log in fingerprints(manifest):
+        return True
     if look.period is not None and manifest.get("period") is not None:
         looked, now = span_of(look.period), span_of(manifest["period"])
         return looked is None or now is None or (now[0] <= looked[1] and looked[0] <= now[1])
     files = hashes(manifest)
-    same = look.source == str(manifest.get("source")) or look.log in log_fingerprints(manifest)
+    same = look.source == str(manifest.get("source"))
     return not (look.files and files) or same or not {*files}.isdisjoint(look.files)

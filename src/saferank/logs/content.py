@@ -1,0 +1,29 @@
+"""What a log holds, as one text: the same in whatever order and file its rows are."""
+
+import ibis
+import pyarrow as pa
+
+from saferank.logs.run_query import connect, fetch_row, quietly
+
+NOT_CONTENT = ("segment", "impression", "interactions")
+"""Columns that are chosen for the verdict, numbered in the order of the rows, or a number of equal rows."""
+SEPARATOR = "\x1f"
+
+
+@ibis.udf.scalar.builtin(name="md5_number_lower", signature=((str,), "uint64"))  # type: ignore[untyped-decorator]
+def _md5_number(text: str) -> int:  # type: ignore[empty-body]
+    """DuckDB's: the lower half of an MD5 digest, as a number."""
+
+
+@quietly()
+def content_of(tables: dict[str, pa.Table]) -> str:
+    """Return the sum of a digest of each row, of each table; nothing in it is from the user's machine or engine."""
+    here, sums = connect(), []
+    for name in ("shown_counts", "patterns", "sample"):
+        here.con.register(name, tables[name])
+        rows = here.table(name)
+        texts = [rows[one].cast("string").fill_null("") for one in rows.columns if one not in NOT_CONTENT]
+        digest = _md5_number(ibis.literal(SEPARATOR).join(texts)).cast("decimal(38,0)")
+        times = rows["interactions"] if "interactions" in rows.columns else 1
+        sums.append(fetch_row(rows.aggregate(total=(digest * times).sum()))["total"])
+    return "-".join(f"{one or 0:.0f}" for one in sums)
