@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from saferank.cli.certify import certify as certify_command
 from saferank.cli.report import report
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
@@ -22,7 +23,7 @@ from tests.lab.made_up import made_up
 from tests.policy.made import EXAMINATION, make_data, make_policy, write_features
 from tests.report.made_report import made_certificate, made_manifest
 
-call = caller(report)
+call, judge = caller(report), caller(certify_command)
 
 
 @pytest.fixture(autouse=True)
@@ -136,38 +137,27 @@ def write_candidate(*, seed: int = 0) -> None:
 CANDIDATE = ("--candidate", "scores.parquet", "--log", "log.parquet")
 
 
-def test_a_candidate_is_certified_once_and_only_if_its_training_is_stated() -> None:
+def test_a_candidate_with_its_certificate_and_without() -> None:
     write_candidate()
     assert call(*CANDIDATE) == "not certified  report.html\n"
-    assert not Path("log.parquet.ledger.json").exists()
-    assert "MORE DATA" in call(*CANDIDATE, "--trained-without-held-out", "--delta", "0.1")
-    (look,) = Ledger.read(Path("log.parquet.ledger.json")).looks
-    assert look.delta == 0.1
+    stated = ["--trained-until", "2024-01-05", "--serve-as", "sampled", "--out", "judged.json"]
+    judge("--candidate", "scores.parquet", "log.parquet", *stated)
+    looks = Ledger.read(Path("log.parquet.ledger.json")).looks
+    assert call(*CANDIDATE) == "MORE DATA  report.html\n"
+    assert Ledger.read(Path("log.parquet.ledger.json")).looks == looks
     page = Path("report.html").read_text(encoding="utf-8")
     for name in ("improvement", "exposure", "most", "health", "assumptions"):
         assert f'id="{name}"' in page
     for name in ("training", "examination"):
         assert f'id="{name}"' not in page
     assert "--features" not in page  # which a candidate has not
-    certificate = Path("report.certificate.json").read_bytes()
-    for stated in ([], ["--trained-without-held-out"]):  # the certificate is there, whatever delta is asked for now
-        assert call(*CANDIDATE, *stated) == "MORE DATA  report.html\n"
-        assert Path("report.html").read_text(encoding="utf-8") == page
-    assert Ledger.read(Path("log.parquet.ledger.json")).looks == (look,)
-    assert Path("report.certificate.json").read_bytes() == certificate
     assert call("--candidate", "scores.parquet") == "MORE DATA  report.html\n"
+    write_shown_log(Path("other.parquet"), queries=30, impressions=50)
+    assert "not certified" in call("--candidate", "scores.parquet", "--log", "other.parquet")
     write_candidate(seed=1)
     assert call(*CANDIDATE) == "not certified  report.html\n"
-    with pytest.raises(UsageError, match=r"report\.certificate\.json"):
-        call(*CANDIDATE, "--certificate", "report.certificate.json")
-
-
-def test_the_log_of_a_candidate_is_read_as_for_its_certificate() -> None:
-    write_candidate()
-    call(*CANDIDATE, "--trained-until", "2024-01-05", "--serve-as", "sampled")
-    page = Path("report.html").read_text(encoding="utf-8")
-    call(*CANDIDATE)
-    assert Path("report.html").read_text(encoding="utf-8") == page
+    with pytest.raises(UsageError, match=r"judged\.json"):
+        call(*CANDIDATE, "--certificate", "judged.json")
 
 
 def test_a_reproduction() -> None:
@@ -183,7 +173,7 @@ def test_wrong_calls() -> None:
     for wrong in (["--features", "features.parquet"], ["--log", "stats", "--logging-scores", "score"], ["--out", "."]):
         with pytest.raises(UsageError, match=wrong[-2][2:].replace("-", "_")):
             call("models/model", *wrong)
-    for both in ([], ["models/model", "--candidate", "scores.parquet"], ["models/model", "--ledger", "looks.json"]):
+    for both in ([], ["models/model", "--candidate", "scores.parquet"]):
         with pytest.raises(UsageError, match="candidate"):
             call(*both)
     with pytest.raises(UsageError, match="`features`"):

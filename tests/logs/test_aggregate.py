@@ -143,6 +143,7 @@ def test_content_is_the_same_in_any_order_and_format_and_for_no_other_rows(tmp_p
     swapped = [row | ({"user": "another"} if row["impression_id"] == impression else {}) for row in rows]
     for other in ({"price": 0.123}, {"click": 0, "price": None}, {"document_id": "another"}, {"device": "another"}):
         assert content([*rows[:place], rows[place] | other, *rows[place + 1 :]]) != same, other
+    assert content([row | {"timestamp": row["timestamp"] // 86_400 * 86_400} for row in rows]) != same
     assert content(swapped, split=HashSplit(by="query")) != content(rows, split=HashSplit(by="query"))
 
 

@@ -8,7 +8,7 @@ from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import PARTS, AggregatedLog
 from saferank.policy.policy import Policy
-from saferank.verdict.exposure_shift import Changes, compare_placements, exposure_changes, ranker_changes
+from saferank.verdict.exposure_shift import Changes, compare_placements, exposure_changes, placement_changes
 from saferank.verdict.new_ranker import ranker_of_table
 from tests.doctor.logs import Interaction, aggregated
 from tests.oracles.enumeration import placement, ranking_probabilities
@@ -199,7 +199,7 @@ def test_a_ranker_made_elsewhere_drops_what_it_does_not_list_and_keeps_queries_t
     """a: x and y by turns, and now only x; b is not ranked."""
     logged: list[Interaction] = [("a", ["x", "y"], []), ("a", ["y", "x"], []), ("b", ["u", "v"], [])]
     table = pa.table({"query_id": ["a"], "document_id": ["x"], "score": [1.0]})
-    found = ranker_changes(ranker_of_table(table), aggregated(logged, cutoff=2), np.array([1.0, 0.5]))
+    found = placement_changes(ranker_of_table(table), aggregated(logged, cutoff=2), np.array([1.0, 0.5]))
     (query,) = found.queries
     assert (query.query, query.top_after) == ("a", "x")
     assert [(one.document, one.logging, one.new) for one in found.gained] == [("x", 0.75, 1.0)]

@@ -12,7 +12,7 @@ from rich.console import Console
 from saferank.cli import log_options as options
 from saferank.cli.config import on_command_line, unless_common
 from saferank.cli.json_output import AsJson, print_json
-from saferank.cli.log_options import parse_columns, requested_split
+from saferank.cli.log_options import parse_columns
 from saferank.cli.screen import tell
 from saferank.engine.errors import DataError, UsageError
 from saferank.files.atomic_write import check_output_file
@@ -24,16 +24,11 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from saferank.policy.policy import Policy
+    from saferank.policy.serve import ServeAs
     from saferank.verdict.certificate import Certificate
     from saferank.verdict.new_ranker import NewRanker
 
 CERTIFICATE, RESULTS = "certificate.json", "results.parquet"
-NEW = ".certificate.json"
-"""Suffix of the certificate, beside the page, of a candidate that had none."""
-OF_CANDIDATE = (
-    "trained_until", "trained_without_held_out", "delta", "serve_as", "unit", "split", "split_by", "cutoff", "ledger",
-)  # fmt: skip
-"""Options by which a candidate is certified."""
 LARGEST = 1 << 24
 """Bytes up to which a JSON file may be a certificate."""
 
@@ -64,15 +59,6 @@ def report(
     ] = None,
     features: options.Features = None,
     logging_scores: options.LoggingScores = None,
-    trained_until: options.TrainedUntil = None,
-    trained_without_held_out: options.TrainedWithoutHeldOut = False,
-    delta: options.Delta = 0.05,
-    serve_as: options.ServeAs = "deterministic",
-    unit: options.Unit = None,
-    split: options.Shares = None,
-    split_by: options.SplitBy = None,
-    cutoff: options.Cutoff = None,
-    ledger: options.Ledger = None,
     part: options.Part = "train",
     column: options.Columns = None,
     layout: options.Layout = "auto",
@@ -88,9 +74,8 @@ def report(
     findings and figures. A single file for offline reading, also on a phone, in
     dark mode and on paper.
 
-    With --candidate, the same for a ranker made elsewhere. If it has no certificate
-    yet, --trained-until or --trained-without-held-out certifies it, which is a look
-    as by [bold]certify[/bold]; if it has one, no look is taken.
+    With --candidate, the same for a ranker made elsewhere, which
+    [bold]certify --candidate[/bold] has certified.
 
     [cyan]saferank report model --log log.parquet --features features.parquet[/cyan]
     [cyan]saferank report --candidate scores.parquet --log log.parquet[/cyan]
@@ -100,8 +85,6 @@ def report(
         source, candidate = None if said == [False, True] else source, None if said == [True, False] else candidate
     if (source is None) == (candidate is None):
         raise UsageError("give either MODEL_OR_RUN, or --candidate for a ranker made elsewhere.")
-    if candidate is None and (given := [name for name in OF_CANDIDATE if on_command_line(context, name)]):
-        raise UsageError(f"--{given[0].replace('_', '-')} is for --candidate; leave it out.")
     reproduced = source is not None and (source / RESULTS).is_file()
     if reproduced:
         (log,) = unless_common(context, log=log)
@@ -126,28 +109,21 @@ def report(
     if candidate is not None or is_model(ranker):
         from saferank.policy.policy import Policy
         from saferank.report.report_page import Report, report_page
-        from saferank.verdict.ledger import ledger_path
         from saferank.verdict.new_ranker import read_ranker
 
-        made = Policy.load(ranker) if candidate is None else read_ranker(candidate, serve_as, reading["columns"])
+        made = Policy.load(ranker) if candidate is None else read_ranker(candidate, "deterministic", reading["columns"])
         described = made.manifest if isinstance(made, Policy) else made.description
         found = _certificate(described, ranker, certificate, status)
         contents = Report(ranker.resolve().name, described, found)
-        if found is not None:
-            serve_as = "sampled" if found.serve_as == "sampled" else "deterministic"
+        serve_as: ServeAs = "sampled" if found is not None and found.serve_as == "sampled" else "deterministic"
         if log is not None:
             with status.status(f"Reading {without_secrets(log)}") as now:
                 if isinstance(made, Policy):
                     ways = {"logging_scores": logging_scores, "part": part, "serve_as": serve_as}
                     contents = replace(contents, **_of_log(made, log, features, now, ways, reading))
                 else:
-                    reading |= {"unit": unit, "split": requested_split(split, split_by), "cutoff": cutoff}
-                    stated = {"trained_until": trained_until, "trained_without_held_out": trained_without_held_out}
-                    book = ledger or ledger_path(log)
-                    check_output_file(book, [*read, log, out], option="--ledger")
-                    look = {"stated": stated, "delta": delta, "ledger": book, "out": out.with_suffix(NEW)}
-                    made = replace(made, serve_as=serve_as)
-                    contents = replace(contents, **_of_scores(made, log, found, now, reading, look))
+                    scores = replace(made, serve_as=serve_as)
+                    contents = replace(contents, **_of_scores(scores, log, found, now, reading))
         text = report_page(contents)
         kind = "not certified" if contents.certificate is None else contents.certificate.verdict.value
     elif reproduced:
@@ -208,28 +184,23 @@ def _certificate(described: Mapping[str, Any], ranker: Path, given: Path | None,
 
 
 def _of_scores(
-    scores: NewRanker, log: str, found: Certificate | None, now: Status, reading: dict[str, Any], look: dict[str, Any]
+    scores: NewRanker, log: str, found: Certificate | None, now: Status, reading: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the certificate of a ranker made elsewhere, the health of the log, and what the ranker changes.
+    """Return the certificate of a ranker made elsewhere if it is of this log, its health, and what the ranker changes.
 
-    With a certificate, the log is read as it was for it. Without one, and if it is stated what the ranker was trained
-    on, the ranker is certified: `look` has this statement, delta, the ledger and the file to write.
+    With a certificate, the log is read as it was for it.
     """
     import numpy as np
 
     from saferank.doctor.diagnosis import diagnose
-    from saferank.verdict.certify import CertifySettings, take_look
-    from saferank.verdict.exposure_shift import ranker_changes
-    from saferank.verdict.inputs import load_inputs, read_log
+    from saferank.verdict.exposure_shift import placement_changes
+    from saferank.verdict.inputs import read_log
+    from saferank.verdict.ledger import fingerprints
 
-    if found is None and any(look["stated"].values()):
-        inputs = load_inputs(scores, log, progress=now.update, **look["stated"], **reading)
-        now.update("Weighting the held-out clicks")
-        found, aggregated = take_look(inputs, CertifySettings(look["delta"]), look["ledger"]), inputs.log
-        found.write(look["out"])
-        tell(f"Certified: {look['out']}. The look is recorded in {look['ledger']}.", now.console)
-    else:
-        aggregated = read_log(log, as_in=None if found is None else found.inputs.get("log"), **reading)
+    aggregated = read_log(log, as_in=None if found is None else found.inputs.get("log"), **reading)
+    if found is not None and set(fingerprints(aggregated.manifest)).isdisjoint(fingerprints(found.inputs["log"])):
+        tell(f"The certificate of these scores is for another log than {log}, and is left out.", now.console)
+        found = None
     now.update("Checking the log")
     health = diagnose(aggregated)
     health = replace(health, findings=tuple(one for one in health.findings if one.code != "never-shown"))  # no features
@@ -237,7 +208,7 @@ def _of_scores(
     if found is None and health.harvested.complete:
         curve = health.harvested.probabilities()
     now.update("Comparing rankings")
-    changes = None if curve is None else ranker_changes(scores, aggregated, curve)
+    changes = None if curve is None else placement_changes(scores, aggregated, curve)
     return {"certificate": found, "changes": changes, "health": health}
 
 

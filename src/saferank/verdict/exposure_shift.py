@@ -105,7 +105,7 @@ def exposure_changes(
     return compare_placements(counts, new, policy.examination, data, old=old, most=most)
 
 
-def ranker_changes(ranker: NewRanker, log: AggregatedLog, examination: Floats) -> Changes:
+def placement_changes(ranker: NewRanker, log: AggregatedLog, examination: Floats) -> Changes:
     """Compare what any ranker shows with what all parts of the log showed; a query that it lacks does not change."""
     both = Rankers(log, ranker, None)
     counts = log.statistics(PARTS, both.pairs)
