@@ -83,7 +83,7 @@ def test_tables(write: Write) -> None:
     assert config.columns == {"click": "clicked"}
     assert config.values["doctor"] == shared
     assert config.values["certify"] == {**shared, "delta": 1}
-    assert config.values["report"] == {"log": log, "on_bad_rows": "drop", "delta": 1}
+    assert config.values["report"] == {"log": log, "on_bad_rows": "drop"}
     assert config.values["demo"] == {}
     assert config.values["fit"] == {
         **shared,

@@ -140,7 +140,7 @@ def test_columns_that_fit_cannot_use() -> None:
     log = aggregated(random_interactions(2, 12, examination=[1.0, 0.5]), cutoff=2)
     data = candidates(q0=["d0", "d1", "d2"], q1=["d0", "d1", "d2"])
     nan = float("nan")
-    values = {"id": [0, 1, 2, 3, 4, 5], "price": [1, 2, nan, 1, 1, 1], "length": [4, 4, 4, 7, 7, 7], "empty": [nan] * 6}
+    values = {"id": [0, 1, 2, 3, 4, 5], "price": [1, 2, nan, 1, 1, 1], "length": [4] * 6, "empty": [nan] * 6}
     table = np.array(list(values.values()), np.float32).T
     columns = feature_columns(replace(data, features=table, feature_names=tuple(values), check_finite=False), ["brand"])
     assert columns == FeatureColumns(6, 4, {"price": 1, "empty": 6}, ("length", "empty"), ("brand",))

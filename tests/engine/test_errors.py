@@ -9,8 +9,10 @@ from saferank.verdict.certificate import Doubt
 
 def test_options_become_keywords() -> None:
     assert in_python("state --trust-examination.") == "state `trust_examination`."
-    assert in_python("(--column a=THEIRS), or --split-by hash") == "(`columns` a=THEIRS), or `split_by` hash"
-    assert in_python("a--b, 1 -- 2, ---") == "a--b, 1 -- 2, ---"
+    named = in_python("(--column a=THEIRS --column b=THEIRS), or --split-by hash")
+    assert named == "(`columns={'a': 'THEIRS', 'b': 'THEIRS'}`), or `split_by` hash"
+    for unchanged in ("a--b, 1 -- 2, ---", "/data/--old/x", "run `fit --missing 0` or not"):
+        assert in_python(unchanged) == unchanged
 
 
 @pytest.mark.parametrize("kind", [SaferankError, DataError, UsageError])

@@ -138,7 +138,7 @@ def test_a_missing_column(folder: Path) -> None:
         open_log(path)
     assert str(error.value) == (
         f"{path}, column 'position': there is no such column; the log has impression_id, query_id, document_id, rank, "
-        "click, device. If it has another name there, use `columns` position=THEIRS."
+        "click, device. If it has another name there, use `columns={'position': 'THEIRS'}`."
     )
     assert "--column position=THEIRS" in error.value.args[0]
     for source, options, column in (

@@ -312,9 +312,9 @@ def _chosen(foreseen: dict[str, Any] | None, method: str, click_rate: float, uni
         return f"{words}The chance of a proof is not predicted with --unit {unit}: it takes more data than without."
     advice = "\nThat is low: log more before you ask for a verdict." if chance < UNLIKELY else ""
     if advice and foreseen["allowance"] > 0:
-        advice = (
-            "\nThat is low because the ranker changed while the log was written: certify will allow for a drift of "
-            f"demand, by about {foreseen['allowance'] / click_rate:.1%} of the clicks. Draw rankings at random from "
-            "the same scores all day (`saferank plan`): no such allowance is needed then."
+        advice += (
+            f" certify will subtract {foreseen['allowance'] / click_rate:.1%} of the clicks, because rankings changed "
+            "over time and demand may have changed with them. Rankings drawn at random from the same scores all day "
+            "(`saferank plan`) need no such allowance."
         )
     return f"{words}Predicted chance that certify proves an improvement: {chance:.0%}.{advice}"

@@ -51,7 +51,7 @@ class EffectiveSize:
     by_clicks: float
     provable_gain: float | None
     """Relative gain in clicks that a ranking by clicks needs so that the part `certify` proves it: a one-sided
-    95% bound (asymptotic) on the paired difference to the logged ranking, four times in five, less what the verdict
+    95% bound (asymptotic) on the paired difference to the logged ranking, four times in five, plus what the verdict
     allows for if the ranker changed. None if it is empty."""
     drift_allowance: float = 0.0
     """Share of the clicks that this gain has to exceed because demand may have drifted while the ranker changed."""

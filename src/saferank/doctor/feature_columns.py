@@ -18,17 +18,17 @@ class FeatureColumns:
     missing: dict[str, int]
     """Features with missing values -> in how many rows."""
     constant: tuple[str, ...]
-    """Features with one value for all documents of each query, missing values included."""
+    """Features with one value in all rows, or none."""
     text: tuple[str, ...]
     """Columns, besides the ids, that hold no numbers."""
 
 
 def feature_columns(data: RankingData, text: Sequence[str] = ()) -> FeatureColumns:
     """Return what is the matter with the features; `text` are the columns that were not read."""
-    names, first_rows = feature_names(data), data.offsets[data.query_of_document]
+    names, first = feature_names(data), data.features[:1]
     missing, varies = np.zeros(len(names), np.int64), np.zeros(len(names), np.bool_)
     for start in range(0, data.documents, BLOCK):
-        values, first = data.features[start : start + BLOCK], data.features[first_rows[start : start + BLOCK]]
+        values = data.features[start : start + BLOCK]
         missing += np.isnan(values).sum(axis=0)
         varies |= ((values != first) & ~(np.isnan(values) & np.isnan(first))).any(axis=0)
     return FeatureColumns(

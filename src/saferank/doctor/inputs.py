@@ -46,7 +46,7 @@ def load_inputs(
         log = load_log(log, progress=lambda step: report(f"{step} of {name}"), **log_options)
     if features is not None and not isinstance(features, RankingData):
         report("Reading the features")
-        ids = log_options.get("columns")
+        ids = log_options.get("columns") or log.manifest.get("columns")
         features = load_features(features, part=part, columns=feature_columns, id_columns=ids, missing="nan")
     if isinstance(examination, str):
         examination = parse_examination(examination, log.cutoff)

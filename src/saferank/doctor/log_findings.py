@@ -124,7 +124,7 @@ def _effective(health: Health) -> Finding:
     gain = effective.provable_gain
     if gain is None:
         return _graded(_grade(effective.by_clicks, MANY_EFFECTIVE, FEW_EFFECTIVE), code, text, remedy)
-    if gain > WANTED_GAIN:
+    if gain > WANTED_GAIN and health.changes.none:
         factor = (gain / WANTED_GAIN) ** 2
         remedy = (
             f"To prove a gain of {WANTED_GAIN:.0%}, log about {factor:,.{1 if factor < 10 else 0}f} times as much, or "
@@ -133,8 +133,8 @@ def _effective(health: Health) -> Finding:
     text += f" The held-out part can prove a gain in clicks of about {gain:.1%} or more."
     if effective.drift_allowance > 0.0:
         text += (
-            f" Of this, {effective.drift_allowance:.1%} is what a verdict allows for because the ranker changed while "
-            "the log was written: demand may have drifted by as much unnoticed."
+            f" Of this, {effective.drift_allowance:.1%} is what a verdict allows for because rankings changed over "
+            "time: demand may have changed with them, unnoticed."
         )
         remedy = (
             "Draw rankings at random from the same scores all day (`saferank plan`): no such allowance is needed then. "
@@ -203,7 +203,7 @@ def _columns(columns: FeatureColumns) -> Iterator[Finding]:
         yield caution("text-columns", text, remedy)
     if columns.constant:
         names = f"({len(columns.constant):,} of {columns.features:,}): {listed(columns.constant, 3)}"
-        text = f"Features that are the same for all documents of a query, and so do not distinguish them {names}."
+        text = f"Features with the same value in all rows {names}."
         yield caution("constant-features", text, "Check how they were computed, or leave them out (`fit --ignore`).")
 
 

@@ -2,14 +2,19 @@
 
 import re
 
-OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
-KEYWORDS = {"column": "columns"}
-"""Options whose keywords have another name."""
+OPTION = re.compile(r"`[^`]*`|(?<![^\s(])--([a-z][a-z0-9-]*)(?: (\w+)=(\w+))?")
+"""An option in a message, with a name if it has one; or a command, which stays as it is."""
 
 
 def in_python(message: str) -> str:
     """Return a message with keywords of Python (`on_bad_rows`) in place of options (--on-bad-rows)."""
-    return OPTION.sub(lambda option: f"`{KEYWORDS.get(option[1], option[1]).replace('-', '_')}`", message)
+
+    def keyword(option: re.Match[str]) -> str:
+        if option[1] == "column":
+            return f"`columns={{'{option[2]}': '{option[3]}'}}`" if option[2] else "`columns`"
+        return f"`{option[1].replace('-', '_')}`" if option[1] else option[0]
+
+    return OPTION.sub(keyword, message).replace("'}` `columns={'", "', '")
 
 
 class SaferankError(Exception):

@@ -66,13 +66,13 @@ def judged_parts(log: AggregatedLog, data: RankingData, examination: NDArray[np.
     """Return what a verdict may compare, if the ranker changed, as seen in the parts that are learned from.
 
     The validation part stands in for the held-out one. Parts that are drawn at random share their days, so that pairs
-    of clicks of a day grow with the square of the interactions; those of further days are added.
+    of clicks of a day grow with the square of the interactions; those of further days or queries are added.
     """
     used = log.of(USED_PARTS, data)
     changes = changes_of(used, data)
     if changes.none:
         return ()
     every, learned_from = (pc.sum(one.patterns["interactions"]).as_py() for one in (log, used))
-    by_time = (log.manifest.get("split") or {}).get("by") in ("time", "until")
-    times = (every / learned_from) ** (1 if by_time else 2)
+    apart = (log.manifest.get("split") or {}).get("by") in ("time", "until", "query")
+    times = (every / learned_from) ** (1 if apart else 2)
     return compared(used, data, examination, changes, ("validation",), times=times)

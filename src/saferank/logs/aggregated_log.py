@@ -115,14 +115,14 @@ class AggregatedLog:
         return LogStatistics(data.offsets, interactions, shown, clicked)
 
     def of(self, parts: str | Iterable[str], data: RankingData) -> Self:
-        """Return the log of the given parts, with the pairs that `data` has."""
+        """Return the log of the given parts, with the pairs that `data` has, and without whole rankings."""
         places, tables = places_of(data), {"patterns": _of_parts(self.patterns, parts)}
         for name in ("shown_counts", "sample"):
             if (table := getattr(self, name)) is not None:
                 rows = _of_parts(table, parts)
                 known = places.of_pairs(rows["query_id"], rows["document_id"]) >= 0
                 tables[name] = rows.filter(pa.array(known))
-        return replace(self, **tables)
+        return replace(self, rankings=None, **tables)
 
     def click_patterns(self, parts: str | Iterable[str], data: RankingData) -> ClickPatterns:
         """Return the patterns of the given parts; queries and clicked documents that `data` lacks are left out."""

@@ -37,9 +37,9 @@ LOGGER = logging.getLogger(__name__)
 
 SWAPS = (0.05, 0.2, 0.5)
 CHANGED = (
-    "The ranker changed while the log was written, and rankings hardly vary in between. A verdict on such a log allows "
-    "for a drift of demand that it cannot exclude (relevance that varies by up to {:.0%}), which shrinks only slowly "
-    "as the log grows. Rankings drawn at random from the same scores all day need no such allowance."
+    "Rankings of this log changed over time. A verdict on such a log allows for a drift of demand that it cannot "
+    "exclude (relevance that varies by up to {:.0%}), which shrinks only slowly as the log grows. Rankings drawn at "
+    "random from the same scores all day need no such allowance."
 )
 DRAWN_RANKINGS = 60_000
 """For all queries together, for each way."""
