@@ -37,7 +37,7 @@ PARAMETERS: dict[str, Any] = ALWAYS | {
 MOST_TREES = 500
 PATIENCE = 20
 """Trees without a better validation value after which no more are grown."""
-LONG_STEPS: dict[str, Any] = {"learning_rate": 0.5, "min_sum_hessian_in_leaf": 1e-3}
+LONG_STEPS: dict[str, Any] = {"learning_rate": 0.8, "min_sum_hessian_in_leaf": 1e-3}
 """Parameters with the curvature of `Objective.slope_and_curvature`: as it is larger, a step of one unit is rarer."""
 LEAST_EXACT_CURVATURE = 1e-3
 """Share of the largest curvature below which none is taken to be, with long steps."""
@@ -60,7 +60,7 @@ def boost(
 
     Best is what has the highest value of the validation objective; no tree at all competes too. The curvature that
     LightGBM needs is the absolute slope, floored: a Newton step is then of one unit where the slope is large, whatever
-    the weight of its query. With `long_steps` it is that of `Objective.slope_and_curvature`, and steps are five times
+    the weight of its query. With `long_steps` it is that of `Objective.slope_and_curvature`, and steps are eight times
     as long: on labels that takes a third of the trees, and better ones. Whether it helps on clicks is not known.
     """
     import lightgbm
