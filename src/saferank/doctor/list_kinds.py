@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from saferank.doctor.hour_of_day import buckets
 from saferank.doctor.log_arrays import SampledImpressions
+from saferank.engine.jit import jit
 from saferank.engine.types.ranking_data import RankingData
 
 Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 SIGNIFICANT = 4.5
 """Normal deviate from which kinds are believed; its standard deviation rests on REPLICATES redrawn samples."""
 LEAST_SIZE = 0.01
@@ -95,14 +97,23 @@ def _lists(
 
 def _excess(lists: Integers, cell: Integers, rng: np.random.Generator) -> tuple[float, float]:
     """Return the relative excess of the statistic over its mean in redrawn samples, and its standard error."""
-    partners = [_partners(cell, rng) for _ in range(PAIRINGS)]
-    if sum(len(one) for one, _ in partners) == 0:
+    order = np.argsort(cell, kind="stable")
+    place = np.arange(len(cell)) - np.searchsorted(cell[order], cell[order])
+    second = np.flatnonzero(place % 2)
+    if len(second) == 0:
         return 0.0, math.inf
-    observed, redrawn, drawn = _statistic(lists, partners), [], lists.copy()
+
+    def partners() -> tuple[Integers, Integers]:
+        """Lists two by two, at random within each cell; each list at most once."""
+        _shuffle(order, place, rng.random(len(order)))
+        return order[second - 1], order[second]
+
+    one, other = np.concatenate([partners() for _ in range(PAIRINGS)], axis=1)
+    observed, redrawn, drawn = _shared_pairs(lists, one, other), [], lists.copy()
     for replicate in range(REPLICATES):
         for _ in range(ROUNDS if replicate else FIRST_ROUNDS):
-            _trade(drawn, *_partners(cell, rng), rng)
-        redrawn.append(_statistic(drawn, partners))
+            _trade(drawn, *partners(), rng.random((len(second), 2 * drawn.shape[1])))
+        redrawn.append(_shared_pairs(drawn, one, other))
         if replicate + 1 == FEW_REPLICATES and observed <= (1.0 + LEAST_SIZE) * float(np.mean(redrawn)):
             break
     mean, deviation = float(np.mean(redrawn)), float(np.std(redrawn, ddof=1))
@@ -111,35 +122,47 @@ def _excess(lists: Integers, cell: Integers, rng: np.random.Generator) -> tuple[
     return observed / mean - 1.0, deviation / mean
 
 
-def _partners(cell: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """Return the lists, two by two, at random within each cell; each list at most once."""
-    order = np.lexsort((rng.random(len(cell)), cell))
-    place = np.arange(len(cell)) - np.searchsorted(cell[order], cell[order])
-    second = np.flatnonzero(place % 2)
-    return order[second - 1], order[second]
+@jit
+def _shuffle(values: Integers, place: Integers, chance: Floats) -> None:
+    """Shuffle values within stretches, in place; `place` counts from 0 within each, `chance` is uniform."""
+    for last in range(len(values)):
+        drawn = last - place[last] + int(chance[last] * (place[last] + 1))
+        values[last], values[drawn] = values[drawn], values[last]
 
 
-def _statistic(lists: Integers, partners: list[tuple[Integers, Integers]]) -> float:
-    total = pairs = 0.0
-    for one, other in partners:
-        common = (_in_both(lists[one], lists[other])[0] & (lists[one] >= 0)).sum(axis=1)
-        total, pairs = total + float((common * (common - 1)).sum()) / 2.0, pairs + len(one)
-    return total / pairs
+@jit
+def _shared_pairs(lists: Integers, one: Integers, other: Integers) -> float:
+    """Return the mean number of pairs of documents that two lists share."""
+    total = 0
+    for pair in range(len(one)):
+        shared = 0
+        for document in lists[one[pair]]:
+            if document >= 0 and _has(lists[other[pair]], document):
+                shared += 1
+        total += shared * (shared - 1) // 2
+    return total / len(one)
 
 
-def _in_both(one: Integers, other: Integers) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which documents of each list the other one has too."""
-    same = one[:, :, None] == other[:, None, :]
-    return same.any(axis=2), same.any(axis=1)
-
-
-def _trade(lists: Integers, one: Integers, other: Integers, rng: np.random.Generator) -> None:
+@jit
+def _trade(lists: Integers, one: Integers, other: Integers, chance: Floats) -> None:
     """Let two lists deal out anew, at random, the documents that only one of them has; in place."""
-    both = np.concatenate([lists[one], lists[other]], axis=1)
-    kept = np.concatenate(_in_both(lists[one], lists[other]), axis=1)
-    place = np.broadcast_to(np.arange(both.shape[1], dtype=np.float64), both.shape)
-    stays = place + both.shape[1]
-    before = np.argsort(np.where(kept, stays, place), axis=1)
-    after = np.argsort(np.where(kept, stays, rng.random(both.shape)), axis=1)
-    np.put_along_axis(both, before, np.take_along_axis(both, after, axis=1), axis=1)
-    lists[one], lists[other] = np.split(both, 2, axis=1)
+    length = lists.shape[1]
+    rows, places, documents = np.empty((3, 2 * length), np.int64)
+    for pair in range(len(one)):
+        traded = 0
+        for row, partner in ((one[pair], other[pair]), (other[pair], one[pair])):
+            for place in range(length):
+                if not _has(lists[partner], lists[row, place]):
+                    rows[traded], places[traded], documents[traded] = row, place, lists[row, place]
+                    traded += 1
+        _shuffle(documents[:traded], np.arange(traded), chance[pair])
+        for i in range(traded):
+            lists[rows[i], places[i]] = documents[i]
+
+
+@jit
+def _has(documents: Integers, document: int) -> bool:
+    for one in documents:  # noqa: SIM110, a loop is what compiles
+        if one == document:
+            return True
+    return False
