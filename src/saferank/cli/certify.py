@@ -104,6 +104,15 @@ def certify(
         bool,
         typer.Option("--random-per-unit", help="Rankings that differ between users are random, not personalised."),
     ] = False,
+    most_per_unit: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Interactions that each unit counts with at most, if a few have very many.",
+            show_default="all of them",
+        ),
+    ] = None,
     reward: options.Reward = None,
     reward_most: options.RewardMost = None,
     clip: Annotated[
@@ -192,7 +201,7 @@ def certify(
         raise UsageError(f"--out and --ledger are both {out}; name two files.")
     settings = CertifySettings(
         delta, tolerance, bound, clip, most_weight, trust_examination, trust_stability, trust_candidates,
-        random_per_unit, explore=explore is not None,
+        random_per_unit, most_per_unit, explore=explore is not None,
     )  # fmt: skip
     record = context.with_resource(tracked(track, context))
     console, status = Console(), Console(stderr=True)

@@ -1,5 +1,6 @@
 """Which interactions are compared, and by which curves: all of a query together, or those of each stretch of time."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -52,7 +53,10 @@ def best_judge(
             counts, examination, trust=settings.trust_examination, within=by_period, fixed=any_time,
             strict=by_period and changes.may_drift, source=log.source,
         )  # fmt: skip
-        validation, test = (rankers.compare(name, strata, settings.clip) for name in ("validation", "certify"))
+        validation, test = (
+            rankers.compare(name, strata, settings.clip, settings.most_per_unit or math.inf)
+            for name in ("validation", "certify")
+        )
         if test.part.patterns.total_interactions == 0:
             message = "the part 'certify' of the log has no interactions; log more, or choose another split."
             raise DataError(message, file=log.source)

@@ -135,6 +135,8 @@ def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | N
     book, manifest = Ledger.read(ledger), inputs.log.manifest
     unasked = ("spent", "look", "explore", "details")
     asked = {name: value for name, value in asdict(settings).items() if name not in unasked}
+    if settings.most_per_unit is None:  # as in looks that were recorded before there was this setting
+        del asked["most_per_unit"]
     curve = None if inputs.examination is None else inputs.examination.tolist()
     known = None if inputs.logging_scores is None else hashlib.sha256(inputs.logging_scores.tobytes()).hexdigest()
     earlier = [fingerprints(one.manifest)[0] for one in inputs.earlier]

@@ -57,6 +57,8 @@ class Comparison:
     """Logging exposure is raised to this at least."""
     most_reward: float = 1.0
     """Of a click."""
+    most_per_unit: float = math.inf
+    """Interactions that a unit counts with at most."""
     drifts: tuple[PossibleDrift, ...] = ()
     """What to allow for, if the ranker changed and periods are not separated, or if it follows the hour of the day."""
 
@@ -105,6 +107,8 @@ class Comparison:
 
     def mean(self, examination: Floats, most_weight: float) -> float:
         """Return the estimate of the improvement: the mean of `differences`, without its terms."""
+        if self.most_per_unit < math.inf:
+            return self.differences(examination, most_weight).mean
         weights = self.ratio(examination, most_weight) - 1.0
         return float(weights @ self.part.rewards) / max(self.part.patterns.total_interactions, 1)
 
@@ -135,7 +139,14 @@ class Comparison:
             low=low * self.most_reward,
             high=high * self.most_reward,
             second_moment={name: self.most_reward**2 * value for name, value in moments.items()},
+        ).at_most(self.most_per_unit)
+
+    def click_rate(self) -> float:
+        """Return the clicks per interaction (or their rewards) that the current ranker earned."""
+        clicks = paired_differences(
+            self.part.patterns, np.ones(self.part.cells), low=0.0, high=math.inf, second_moment={}
         )
+        return clicks.at_most(self.most_per_unit).mean
 
     def rest(self, examination: Floats, most_weight: float) -> float:
         """Return what the terms may lack: the exposure that they leave out, as if all of it were clicked.
@@ -212,12 +223,21 @@ class Rankers:
             self.logging_placement = np.zeros_like(self.placement)
             self.logging_placement[rows] = served_placement(logging_scores, data.offsets, cutoff, "sampled")
 
-    def compare(self, name: str, strata: NDArray[np.int64] | None, clip: float) -> Comparison:
+    def compare(
+        self, name: str, strata: NDArray[np.int64] | None, clip: float, most_per_unit: float = math.inf
+    ) -> Comparison:
         """Return both rankers on one part of the log; where whole queries are held out, a query is the unit."""
         part = counts_by_stratum(self.log, (name,), self.pairs, strata=strata)
         if by_query(self.log):
             part = replace(part, patterns=replace(part.patterns, unit=part.query[part.patterns.query]))
         most_reward = float((self.log.manifest.get("reward") or {}).get("most", 1.0))
         return Comparison(
-            part, self.placement, self.ranked, self.pairs.offsets, self.logging_placement, clip, most_reward
+            part,
+            self.placement,
+            self.ranked,
+            self.pairs.offsets,
+            self.logging_placement,
+            clip,
+            most_reward,
+            most_per_unit,
         )

@@ -32,6 +32,7 @@ from saferank.verdict.log_doubts import LogDoubts, log_doubts
 from saferank.verdict.needed import needed_to_decide
 from saferank.verdict.settings import CertifySettings
 from saferank.verdict.words import (
+    CAPPED,
     EARLIER,
     EXAMINATION,
     GIVEN,
@@ -41,6 +42,7 @@ from saferank.verdict.words import (
     UNTIL,
     WITHIN,
     covers,
+    few_large_units,
     warnings_of,
 )
 
@@ -108,7 +110,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
         bound=settings.bound,
         serve_as=ranker.serve_as,
         interactions=differences.interactions,
-        click_rate=float(test.part.rewards.sum()) / differences.interactions,
+        click_rate=test.click_rate(),
         logging_exposure="known" if known else "counted",
         strata="query and period" if by_period else "query",
         examination={
@@ -120,7 +122,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
         effective_clicks=worth,
         unsupported_exposure=test.unsupported(curves.curve),
         without_features=missing,
-        covers=covers(log),
+        covers=covers(log, settings.most_per_unit, differences.interactions),
         low=differences.low,
         high=differences.high,
         most_weight=limit,
@@ -136,10 +138,14 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
             *BOUNDS[settings.bound].assumptions,
             GIVEN if curves.kind == UNCHECKED else EXAMINATION,
             KNOWN if known else WITHIN if by_period else STABLE,
+            *([] if settings.most_per_unit is None or by_query(log) else [CAPPED]),
             *([EARLIER] if inputs.earlier else []),
             *([] if independence is None else [UNSEEN if until is None else UNTIL.format(until)]),
         ),
-        warnings=tuple(warnings_of(judge, worth, missing, ranker, changes=not lower == upper == 0.0)),
+        warnings=(
+            *warnings_of(judge, worth, missing, ranker, changes=not lower == upper == 0.0),
+            *(few_large_units(log, differences, delta, settings.tolerance) if verdict is Verdict.MORE_DATA else ()),
+        ),
         inputs={"model": ranker.description, "log": log.manifest}
         | ({"earlier": [described(one.manifest) for one in inputs.earlier]} if inputs.earlier else {}),
         saferank=__version__,
@@ -177,6 +183,8 @@ def _check_call(inputs: VerdictInputs, settings: CertifySettings) -> None:
     unit = log.manifest.get("unit")
     if by_query(log) and unit is not None:
         raise UsageError(f"the log is split by query, but its units ({unit}) span queries; choose one of the two.")
+    if settings.most_per_unit is not None and unit is None and not by_query(log):
+        raise UsageError("--most-per-unit needs units: give --unit COLUMN as well, or --split-by query.")
     if (unit is not None or by_query(log)) and not BOUNDS[settings.bound].units:
         raise UsageError(f"the bound '{settings.bound}' cannot take units; choose one-look or betting.")
 

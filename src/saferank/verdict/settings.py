@@ -29,6 +29,8 @@ class CertifySettings:
     """Whether to trust that any candidate could be shown in every impression, though lists come in kinds."""
     random_per_unit: bool = False
     """Whether rankings that differ between users were drawn at random, and not personalised."""
+    most_per_unit: int | None = None
+    """Interactions that a user, or another unit, counts with at most; all of them if None."""
     spent: float = 1.0
     """Share of delta for this look: see `Ledger`."""
     look: int = 1
@@ -45,3 +47,5 @@ class CertifySettings:
             raise UsageError(f"clip is an exposure and must be 0 or more; got {self.clip}.")
         if self.most_weight is not None and not self.most_weight >= 1.0:
             raise UsageError(f"the largest weight must be 1 or more; got {self.most_weight}.")
+        if self.most_per_unit is not None and self.most_per_unit < 1:
+            raise UsageError(f"the most interactions per unit must be 1 or more; got {self.most_per_unit}.")

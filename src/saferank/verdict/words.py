@@ -1,6 +1,10 @@
 """What a certificate says in words: its assumptions, what it covers, and what to know about it."""
 
+import math
+from collections.abc import Iterator
+
 from saferank.doctor.strata import by_query
+from saferank.engine.bounds.differences import Differences
 from saferank.engine.bounds.registry import BOUNDS
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.periods import moment_text
@@ -16,14 +20,20 @@ EARLIER = "one ranker made each earlier log, and its users examined the ranks as
 WITHIN = "the relevance of a document did not change within a period"
 UNSEEN = "the ranker was made without the held-out part of the log, as its maker states"
 UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
+CAPPED = "what is shown does not depend on how many interactions a user has"
 FEW_TIED = 0.01
 """Share of the exposure on documents with equal scores that goes without saying."""
 FEW_CLICKS = 50.0
 """Effective clicks below which a verdict rests on very little."""
+PER_UNIT = (1000, 500, 200, 100, 50, 20, 10, 5)
+"""Interactions that a unit may count with, to choose from."""
+Z, LARGE = 2.5, 1.2
+"""How far a bound is below the mean, at most: so many standard errors, and so many times the loss of the largest unit
+and log(1/delta). On logs with few large users, that of `one-look` was 2 and 1."""
 
 
-def covers(log: AggregatedLog) -> str:
-    """Return the queries, ranks and time that the verdict is about."""
+def covers(log: AggregatedLog, most_per_unit: int | None, counted: int) -> str:
+    """Return the queries, ranks and time that the verdict is about; `counted`: held-out interactions that count."""
     period = log.manifest.get("period")
     when = ""
     if period is not None:
@@ -32,7 +42,34 @@ def covers(log: AggregatedLog) -> str:
     which = "the queries of the log, as often as they were issued in the held-out part"
     if by_query(log):
         which = "queries like those of the log, new ones included"
+    if most_per_unit is not None:
+        share = counted / max(log.manifest["parts"]["certify"]["interactions"], 1)
+        which += f", each {unit_name(log)} counting with at most {most_per_unit:,} interactions ({share:.0%} of all)"
     return f"{which}, at ranks 1 to {log.cutoff}{when}"
+
+
+def unit_name(log: AggregatedLog) -> str:
+    """Return what a term of the bound stands for, if it stands for several interactions."""
+    return "query" if by_query(log) else str(log.manifest.get("unit"))
+
+
+def few_large_units(log: AggregatedLog, differences: Differences, delta: float, tolerance: float) -> Iterator[str]:
+    """Yield what would probably decide, if a few large units keep the verdict open."""
+    if differences.sizes is None:
+        return
+    largest, name = differences.largest_size, unit_name(log)
+    for most in (each for each in PER_UNIT if each < largest):
+        counted = differences.at_most(most)
+        width = Z * counted.standard_error - LARGE * counted.low * most * math.log(1.0 / delta) / counted.interactions
+        if counted.mean - width >= -tolerance:
+            share = counted.interactions / differences.interactions
+            yield (
+                f"one {name} has {largest / differences.interactions:.1%} of the held-out interactions, and the bound "
+                f"has to allow for such a one that dislikes what is new. --most-per-unit {most} would probably decide: "
+                f"each {name} then counts with at most {most} interactions, {share:.0%} of all, and these are what the "
+                "verdict covers."
+            )
+            return
 
 
 def warnings_of(

@@ -102,6 +102,20 @@ def test_terms_of_units_are_their_sums() -> None:
     assert got.standard_error == pytest.approx(np.sqrt(residuals @ residuals / 2 * 3) / 10)
 
 
+def test_a_large_unit_can_count_for_less() -> None:
+    terms = Differences(
+        np.array([6.0, -1.0]), np.array([1, 3]), -2.0, 3.0, second_moment={}, sizes=np.array([12.0, 2.0])
+    )
+    counted = terms.at_most(4)
+    assert counted.sizes is not None
+    assert (counted.values.tolist(), counted.sizes.tolist()) == ([6.0 * 4 / 12, -1.0], [4.0, 2.0])
+    assert (counted.interactions, counted.largest_size, counted.low) == (4 + 3 * 2, 4.0, -2.0)
+    assert counted.mean == pytest.approx((2.0 - 3.0) / 10)
+    assert terms.at_most(12).mean == terms.mean == terms.at_most(np.inf).mean
+    alone = replace(terms, sizes=None)
+    assert alone.at_most(1) is alone
+
+
 def test_rewards_scale_the_terms() -> None:
     patterns, offsets = two_queries()
     rho_0 = np.array([0.8, 0.2, 0.5, 0.3, 0.2])

@@ -128,6 +128,21 @@ def test_units_cover_the_truth_and_their_interactions_alone_do_not() -> None:
     assert np.mean([is_above(log, 0.0) for log in apart]) > 0.2
 
 
+def test_large_units_that_count_for_less_cover_the_truth_and_decide_more() -> None:
+    """300 units, of which a few are very large; a unit's X all have one sign, + in 50% or 75% of the units."""
+    rng, logs = np.random.default_rng(7), LOGS // 4
+    above, decided = np.zeros(2), np.zeros(2)
+    for _ in range(logs):
+        sizes = np.ceil(rng.pareto(1.2, 300))
+        for truth, found in ((0.0, above), (0.5, decided)):
+            values = np.where(rng.random(300) < (1 + truth) / 2, sizes, -sizes)
+            log = Differences(values, np.ones(300, np.int64), -1.0, 1.0, guess=30.0, sizes=sizes)
+            found += [is_above(log, 0.0), is_above(log.at_most(5), 0.0)]
+    assert max(above / logs) <= allowed(logs)
+    assert decided[1] > 0.9 * logs
+    assert decided[0] < 0.6 * logs
+
+
 def test_no_unit_loses_more_than_is_at_hand() -> None:
     """Units of 20 interactions that all win or all lose, at a mean of 0. The variance is guessed far too low, so that
     as much is staked as may be: with what one interaction allows, the first unit to win would reach the goal."""

@@ -24,7 +24,7 @@ class Differences:
         X_i = sum_d (rho(d) / rho_0(d) - 1) c_i(d)
 
     Where users repeat, a term is the sum over the interactions of one user (a unit), and `sizes` says how many those
-    are. The mean is per interaction in either case; what is independent are the terms.
+    are, or count as. The mean is per interaction in either case; what is independent are the terms.
     """
 
     values: Floats
@@ -78,6 +78,13 @@ class Differences:
     def negated(self) -> Differences:
         """Return -X: a lower bound of its mean is minus an upper bound of the mean of X."""
         return replace(self, values=-self.values, low=-self.high, high=-self.low)
+
+    def at_most(self, per_unit: float) -> Differences:
+        """Return the terms with each unit counted as at most so many interactions: larger ones are scaled down."""
+        if self.sizes is None or per_unit == math.inf:
+            return self
+        scale = np.minimum(per_unit / self.sizes, 1.0)
+        return replace(self, values=self.values * scale, sizes=self.sizes * scale)
 
 
 def paired_differences(
