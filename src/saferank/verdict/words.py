@@ -27,9 +27,9 @@ FEW_CLICKS = 50.0
 """Effective clicks below which a verdict rests on very little."""
 PER_UNIT = (1000, 500, 200, 100, 50, 20, 10, 5)
 """Interactions that a unit may count with, to choose from."""
-Z, LARGE = 2.5, 1.2
+Z, LARGE = 2.5, 1.0
 """How far a bound is below the mean, at most: so many standard errors, and so many times the loss of the largest unit
-and log(1/delta). On logs with few large users, that of `one-look` was 2 and 1."""
+and log(1/delta). On logs with few large users, that of `one-look` was about 2 and 0.7 to 0.95."""
 
 
 def covers(log: AggregatedLog, most_per_unit: int | None, counted: int) -> str:
