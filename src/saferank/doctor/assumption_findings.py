@@ -6,7 +6,7 @@ import numpy as np
 
 from saferank.doctor.drift import FEW_REPEATED
 from saferank.doctor.health import Finding, Health, blocking, caution, good
-from saferank.doctor.hour_of_day import LEAST_SIZE
+from saferank.doctor.hour_of_day import LEAST_SIZE, HourOfDay
 from saferank.logs.periods import datetime_of
 
 FEW_REPEATS = 0.2
@@ -190,8 +190,23 @@ def time_findings(health: Health) -> Iterator[Finding]:
         text = "Whether rankings follow the hour of the day cannot be checked, because the log has no hours."
         remedy = "Log the time of each impression, not only the day, and aggregate the log again."
         yield caution("hour-unchecked", text, remedy)
-    if hours is None or not hours.ranker.significant:
-        return
+    if hours is not None and hours.ranker.significant:
+        yield _by_hour(hours)
+    if health.moment.significant:
+        text = (
+            "Rankings follow demand from hour to hour: while a document is shown more than usual, it is also clicked "
+            f"more than usual at the same rank ({health.moment.z:.0f} standard errors). The reason may be sales, "
+            "stock, the news, or a ranker that learns from clicks as they come. Then clicks show how good a document "
+            "is only at the times when it is shown."
+        )
+        remedy = (
+            "Add what rankings follow to query_id (shoes|sale=...). Or draw rankings at random from scores that stay "
+            "the same within the day."
+        )
+        yield blocking("ranker-follows-moment", text, remedy)
+
+
+def _by_hour(hours: HourOfDay) -> Finding:
     text = (
         "Rankings follow the hour of the day: two interactions of a query show the same document at a rank less often "
         f"if they are from different hours, by {100 * hours.ranker.size:.1f} percentage points."
@@ -199,13 +214,12 @@ def time_findings(health: Health) -> Iterator[Finding]:
     if not hours.follows_demand:
         few = hours.ranker.size < LEAST_SIZE
         text += " That is little." if few else " Demand was not found to change with the hour."
-        yield caution("ranker-by-hour", text, HOUR_REMEDY)
-    elif hours.demand.repeated < FEW_REPEATED:
+        return caution("ranker-by-hour", text, HOUR_REMEDY)
+    if hours.demand.repeated < FEW_REPEATED:
         text += " Whether demand does too is unknown, because no document returns to a rank at another hour."
-        yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
     else:
         text += " Demand changes with the hour too, so clicks show how good a document is only at its own hours."
-        yield blocking("ranker-follows-hour", text, HOUR_REMEDY)
+    return blocking("ranker-follows-hour", text, HOUR_REMEDY)
 
 
 def _from(health: Health, boundary: int | None) -> str:

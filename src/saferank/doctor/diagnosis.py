@@ -23,6 +23,7 @@ from saferank.doctor.list_kinds import list_kinds
 from saferank.doctor.log_arrays import period_counts, sampled_impressions, shown_pairs
 from saferank.doctor.log_findings import findings
 from saferank.doctor.log_measures import coverage, randomness, traffic
+from saferank.doctor.moment import follows_moment
 from saferank.doctor.position_based import position_based
 from saferank.doctor.ranker_changes import compared, ranker_changes
 from saferank.doctor.strata import counts_by_stratum
@@ -89,7 +90,8 @@ def diagnose(
     demand, ranker = demand_drift(counts), ranker_moved(counts)
     sample = sampled_impressions(aggregated, pairs)
     hours = hour_of_day(sample, pairs, aggregated.cutoff)
-    changes = ranker_changes(counts, demand, ranker, hours)
+    moment = follows_moment(sample, pairs)
+    changes = ranker_changes(counts, demand, ranker, hours, moment)
     within = ranker.significant and (demand.significant or demand.repeated < FEW_REPEATED)
     strata = statistics
     if within:  # a document's relevance has to be the same wherever it is compared
@@ -126,6 +128,7 @@ def diagnose(
         ranker=ranker,
         changes=changes,
         hours=hours,
+        moment=moment if changes.stretches is None else follows_moment(sample, pairs, changes.stretches),
         groups=groups(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         hidden_context=hidden_context(sample, pairs, np.random.default_rng([seed, 3]), by_period=ranker.significant),
         position_based=position_based(sample, strata, rng, by_period=demand.significant or within),

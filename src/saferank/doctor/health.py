@@ -16,6 +16,7 @@ from saferank.doctor.hour_of_day import HourOfDay
 from saferank.doctor.leaking_features import Leak
 from saferank.doctor.list_kinds import ListKinds
 from saferank.doctor.log_measures import Coverage, Randomness, Traffic
+from saferank.doctor.moment import Moment
 from saferank.doctor.position_based import PositionBased
 from saferank.doctor.ranker_changes import RankerChanges
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
@@ -88,6 +89,8 @@ class Health:
     """Of the ranker, as a verdict takes them into account."""
     hours: HourOfDay | None
     """None if the log does not have the hour of the day, or is not longer than two days (periods are then hours)."""
+    moment: Moment
+    """Whether rankings follow demand from hour to hour, within the stretches of time that a verdict compares."""
     groups: tuple[Group, ...]
     """Whether rankings and demand follow a column of the log, for each column that tells groups of users apart."""
     hidden_context: HiddenContext

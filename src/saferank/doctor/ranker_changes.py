@@ -9,6 +9,7 @@ from saferank.doctor.come_and_go import come_and_go
 from saferank.doctor.drift import FEW_REPEATED, Drift, demand_drift, ranker_moved
 from saferank.doctor.hour_of_day import HourOfDay, hour_of_day
 from saferank.doctor.log_arrays import PeriodCounts, period_counts, sampled_impressions
+from saferank.doctor.moment import Moment, follows_moment
 from saferank.doctor.possible_drift import PossibleDrift, possible_drift, possible_drift_by_hour
 from saferank.doctor.strata import StratumCounts, counts_by_stratum
 from saferank.engine.propensity.examination_estimate import FEW_QUERIES, ExaminationEstimate, estimate_examination
@@ -20,6 +21,8 @@ LEARNING_PARTS = ("train", "validation")
 MAY_DRIFT = 2.0
 """Normal deviate of the test of drifting demand from which a ranker that changes is taken to follow demand: lower than
 doctor's, because caution costs only width here."""
+MAY_FOLLOW = 3.0
+"""The same of the test of rankings that follow the moment."""
 MOST_COME_AND_GO = 0.025
 """Share of what was shown on documents that come and go up to which they do not matter. Without any, rankers that were
 trained anew and draw their rankings had at most 0.017."""
@@ -50,21 +53,23 @@ class RankerChanges:
         return self.gone > MOST_COME_AND_GO
 
 
-def ranker_changes(counts: PeriodCounts, demand: Drift, ranker: Drift, hours: HourOfDay | None) -> RankerChanges:
-    """Return how the ranker changed, given the tests of the same log."""
+def ranker_changes(
+    counts: PeriodCounts, demand: Drift, ranker: Drift, hours: HourOfDay | None, moment: Moment
+) -> RankerChanges:
+    """Return how the ranker changed, given the tests of the same log; `moment`: that of all stretches together."""
     by_hour = hours is not None and hours.ranker.significant
     if not ranker.significant:
         return RankerChanges(by_hour=by_hour)
     stretches = steady_stretches(counts)
-    may_drift = demand.z > MAY_DRIFT or demand.repeated < FEW_REPEATED
+    may_drift = demand.z > MAY_DRIFT or demand.repeated < FEW_REPEATED or moment.z > MAY_FOLLOW
     return RankerChanges(stretches, by_hour, may_drift, come_and_go(counts, stretches))
 
 
 def changes_of(log: AggregatedLog, pairs: RankingData) -> RankerChanges:
     """Return how the ranker changed; `pairs` holds all that the log shows."""
-    counts = period_counts(log, pairs)
-    hours = hour_of_day(sampled_impressions(log, pairs), pairs, log.cutoff)
-    return ranker_changes(counts, demand_drift(counts), ranker_moved(counts), hours)
+    counts, sample = period_counts(log, pairs), sampled_impressions(log, pairs)
+    hours, moment = hour_of_day(sample, pairs, log.cutoff), follows_moment(sample, pairs)
+    return ranker_changes(counts, demand_drift(counts), ranker_moved(counts), hours, moment)
 
 
 def steady_stretches(counts: PeriodCounts) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ ELSEWHERE = ("examination", "ranker-follows-demand")
 """Prefixes of the codes of findings that the verdict checks by itself: see `curves_for`."""
 BY_HOUR = (
     "ranker-follows-hour",
+    "ranker-follows-moment",
     "ranker-by-hour",
     "hour-unchecked",
     "ranker-follows-group",
