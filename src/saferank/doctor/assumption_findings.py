@@ -279,7 +279,14 @@ def context_findings(health: Health) -> Iterator[Finding]:
 
 def list_findings(health: Health) -> Iterator[Finding]:
     """Yield whether something other than the ranker limits what can be shown."""
-    kinds = health.list_kinds
+    kinds, ends = health.list_kinds, health.list_ends
+    if ends.significant:
+        text = (
+            f"Lists end {ends.ratio:.1f} times as often at a document that was clicked as at one that was not. Rows "
+            "seem to be logged only if users saw them, or only up to the last click. A new ranker would change how "
+            "much they see, and no verdict accounts for that."
+        )
+        yield blocking("lists-end-at-clicks", text, "Log every document of a list, whether users saw it or not.")
     if kinds.significant:
         text = (
             "The lists of a query come in different kinds: two lists share nearly all documents, or very few, more "

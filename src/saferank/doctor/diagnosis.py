@@ -19,6 +19,7 @@ from saferank.doctor.hidden_context import hidden_context
 from saferank.doctor.hour_of_day import hour_of_day
 from saferank.doctor.inputs import load_inputs
 from saferank.doctor.leaking_features import leaking_features
+from saferank.doctor.list_ends import list_ends
 from saferank.doctor.list_kinds import list_kinds
 from saferank.doctor.log_arrays import period_counts, sampled_impressions, shown_pairs
 from saferank.doctor.log_findings import findings
@@ -134,6 +135,7 @@ def diagnose(
         position_based=position_based(sample, strata, rng, by_period=demand.significant or within),
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
+        list_ends=list_ends(sample),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if features is None else coverage(aggregated, statistics, pairs, features),

@@ -14,6 +14,7 @@ from saferank.doctor.groups import Group
 from saferank.doctor.hidden_context import HiddenContext
 from saferank.doctor.hour_of_day import HourOfDay
 from saferank.doctor.leaking_features import Leak
+from saferank.doctor.list_ends import ListEnds
 from saferank.doctor.list_kinds import ListKinds
 from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.moment import Moment
@@ -100,6 +101,8 @@ class Health:
     """Whether rankings depend on the user."""
     list_kinds: ListKinds
     """Whether the lists of a query come in kinds, as filters or second pages make them."""
+    list_ends: ListEnds
+    """Whether lists end because of what was clicked."""
     suspicious: SuspiciousClicks
     randomness: Randomness
     coverage: Coverage | None
