@@ -1,4 +1,5 @@
 import fcntl
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -40,6 +41,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported stays to the end: looking through it for garbage again and again takes a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _interruptible() -> None:
     """Ctrl-C interrupts, even where the tests were started in the background by a shell that switched it off."""
@@ -52,6 +60,17 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("SAFERANK_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _each_log_counted_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where a log is only what a command begins with; tests/logs, which are about counting, do without."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name != "logs":
+            from tests.counted_logs import counted_once
+
+            patch.setattr("saferank.logs.load_log.aggregate", counted_once)
+        yield
 
 
 def shorten_training(patch: pytest.MonkeyPatch) -> None:
@@ -84,11 +103,12 @@ def short_trainings() -> Iterator[None]:
 
 @pytest.fixture
 def few_queries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`synthetic:small` with a fifth of its queries, and short training."""
+    """`synthetic:small` with a fifth of its queries, short training, and few windows in the search for leaks."""
     request.getfixturevalue("short_training")
     from saferank.datasets.synthetic import PRESETS
 
     small = PRESETS["small"]
+    monkeypatch.setattr("saferank.doctor.leaking_features.WINDOWS", (7,))
     monkeypatch.setitem(PRESETS, "small", replace(small, queries=(120, 40, 40)))
 
 
