@@ -81,6 +81,7 @@ def shorten_training(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("saferank.learning.relevance.MOST_TREES", 60)
     patch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=5))
     patch.setattr(start, "MOST_TREES", 10)
+    patch.setattr("saferank.doctor.leaking_features.WINDOWS", (7,))
     patch.setattr(world, "LOGGING_TRAINING", replace(world.LOGGING_TRAINING, epochs=4))
 
 
@@ -88,7 +89,8 @@ def shorten_training(patch: pytest.MonkeyPatch) -> None:
 def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short paths of trees, and few epochs for models of the logging policy: for long commands, whose course is tested.
 
-    How well they learn is tested in tests/learning and by docs/tutorial.md, which do without this.
+    Features that know the clicks of some last days are looked for in one window only. How well commands learn is tested
+    in tests/learning and by docs/tutorial.md, and such features in tests/doctor, which do without this.
     """
     shorten_training(monkeypatch)
 
@@ -103,13 +105,12 @@ def short_trainings() -> Iterator[None]:
 
 @pytest.fixture
 def few_queries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`synthetic:small` with a fifth of its queries, short training, and few windows in the search for leaks."""
+    """`synthetic:small` with a tenth of its queries, and short training."""
     request.getfixturevalue("short_training")
     from saferank.datasets.synthetic import PRESETS
 
     small = PRESETS["small"]
-    monkeypatch.setattr("saferank.doctor.leaking_features.WINDOWS", (7,))
-    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(120, 40, 40)))
+    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(60, 30, 30)))
 
 
 @pytest.fixture
