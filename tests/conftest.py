@@ -42,10 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays to the end: looking through it for garbage again and again takes a twentieth of the time."""
+    """What was imported stays to the end; looking through it for garbage, again and again, takes much of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # else DuckDB complains at the end of what was not collected
 
 
 @pytest.fixture(scope="session", autouse=True)
