@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays to the end; looking through it for garbage, again and again, takes much of the time."""
+    """What was imported stays to the end, and need not be looked through for garbage again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
