@@ -1,4 +1,5 @@
 import fcntl
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -40,6 +41,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported stays to the end, and need not be looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # else DuckDB complains at the end of what was not collected
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _interruptible() -> None:
     """Ctrl-C interrupts, even where the tests were started in the background by a shell that switched it off."""
@@ -54,6 +66,17 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _each_log_counted_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where a log is only what a command begins with; tests/logs, which are about counting, do without."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name != "logs":
+            from tests.counted_logs import counted_once
+
+            patch.setattr("saferank.logs.load_log.aggregate", counted_once)
+        yield
+
+
 def shorten_training(patch: pytest.MonkeyPatch) -> None:
     from saferank.lab import world
     from saferank.learning import start
@@ -62,6 +85,7 @@ def shorten_training(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("saferank.learning.relevance.MOST_TREES", 60)
     patch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=5))
     patch.setattr(start, "MOST_TREES", 10)
+    patch.setattr("saferank.doctor.leaking_features.WINDOWS", (7,))
     patch.setattr(world, "LOGGING_TRAINING", replace(world.LOGGING_TRAINING, epochs=4))
 
 
@@ -69,7 +93,8 @@ def shorten_training(patch: pytest.MonkeyPatch) -> None:
 def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short paths of trees, and few epochs for models of the logging policy: for long commands, whose course is tested.
 
-    How well they learn is tested in tests/learning and by docs/tutorial.md, which do without this.
+    Features that know the clicks of some last days are looked for in one window only. How well commands learn is tested
+    in tests/learning and by docs/tutorial.md, and such features in tests/doctor, which do without this.
     """
     shorten_training(monkeypatch)
 
@@ -84,12 +109,12 @@ def short_trainings() -> Iterator[None]:
 
 @pytest.fixture
 def few_queries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`synthetic:small` with a fifth of its queries, and short training."""
+    """`synthetic:small` with a tenth of its queries, and short training."""
     request.getfixturevalue("short_training")
     from saferank.datasets.synthetic import PRESETS
 
     small = PRESETS["small"]
-    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(120, 40, 40)))
+    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(60, 30, 30)))
 
 
 @pytest.fixture

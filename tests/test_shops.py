@@ -103,8 +103,11 @@ def outcomes(shop: Shop, ranker: Ranker, users: Users) -> dict[Any, float]:
     return found
 
 
-@pytest.mark.parametrize("users", USERS, ids=lambda users: type(users).__name__)
-@pytest.mark.parametrize("name", rankers())
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [*((name, PositionBased()) for name in rankers()), *(("sampled", one) for one in USERS if one != PositionBased())],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
 def test_draws_and_truth_are_those_of_enumeration(name: str, users: Users) -> None:
     shop, ranker, interactions = tiny(), rankers()[name], 40_000
     chances = outcomes(shop, ranker, users)

@@ -1,6 +1,7 @@
 """The ranker among scikit-learn's tools: its checks of estimators, clones, a pipeline, a grid search."""
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 from saferank import Refused, SafeRanker, UsageError
+from saferank.learning import start
 from tests.learning.problem import parameters
 from tests.learning.small_log import QUICK
 from tests.shops import noisy_world
@@ -60,9 +62,14 @@ NOT_APPLICABLE = {
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # it is no subclass of theirs
-def test_the_checks_of_scikit_learn() -> None:
-    """All that apply to an estimator of clicks pass; the others are named with the reason."""
-    ranker = PairRanker(**SETTINGS, missing="indicator")
+def test_the_checks_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that apply to an estimator of clicks pass; the others are named with the reason.
+
+    How long it learns is not asked: a step is enough.
+    """
+    monkeypatch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=1))
+    step = replace(QUICK, epochs=1, least_steps=1, batch=1_000)
+    ranker = PairRanker(**SETTINGS | {"training": step}, missing="indicator")
     done = check_estimator(ranker, expected_failed_checks=NOT_APPLICABLE, on_skip=None, on_fail=None)
     assert [f"{one['check_name']}: {one['exception']}" for one in done if one["status"] == "failed"] == []
     assert {one["check_name"] for one in done if one["status"] == "xfail"} == {*NOT_APPLICABLE}

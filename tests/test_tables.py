@@ -22,9 +22,11 @@ from saferank import (
     make_plan,
     split_log,
 )
+from saferank.doctor.health import Health
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.run_query import connect, quietly
+from saferank.logs.training_rows import TrainingRows
 from saferank.verdict.certificate import Certificate
 from saferank.verdict.settings import CertifySettings
 from tests.learning.problem import parameters
@@ -86,14 +88,26 @@ def of_files(files: tuple[Path, Path], fitted: SafeRanker) -> tuple[AggregatedLo
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_table_is_the_same_as_its_file(
+def test_a_table_is_read_as_its_file_is(
+    tables: tuple[pa.Table, pa.Table], of_files: tuple[AggregatedLog, RankingData, Certificate], kind: str
+) -> None:
+    with quietly():
+        log, features = (KINDS[kind](table) for table in tables)
+    assert load_log(log, columns=NAMED).shown_counts == of_files[0].shown_counts
+    found = load_features(features, id_columns=NAMED, categorical=["brand"], missing="nan")
+    np.testing.assert_array_equal(found.features, of_files[1].features)
+    assert found.feature_names == of_files[1].feature_names
+
+
+@pytest.mark.parametrize("kind", ["pandas", "ibis"])
+def test_a_table_teaches_and_certifies_as_its_file_does(
     tables: tuple[pa.Table, pa.Table],
     of_files: tuple[AggregatedLog, RankingData, Certificate],
     fitted: SafeRanker,
     kind: str,
     tmp_path: Path,
 ) -> None:
-    expected_log, expected, of_file = of_files
+    """One that is copied into memory as it is, and one that stays in its engine."""
     with quietly():
         log, features = (KINDS[kind](table) for table in tables)
     ranker = SafeRanker(**SETTINGS, **MADE_OF).fit(log, features, columns=NAMED)
@@ -101,35 +115,52 @@ def test_a_table_is_the_same_as_its_file(
     assert ranker.policy.schema == fitted.policy.schema
     assert ranker.policy.schema.numbers == ("a", "b")
     assert ranker.columns_left_out == ("title",)
-    assert load_log(log, columns=NAMED).shown_counts == expected_log.shown_counts
-    found = load_features(features, id_columns=NAMED, categorical=["brand"], missing="nan")
-    np.testing.assert_array_equal(found.features, expected.features)
-    assert found.feature_names == expected.feature_names
     of_table = ranker.certify(log, features, columns=NAMED, ledger=tmp_path / "looks.json", details=False)
     for name in ("verdict", "improvement", "lower", "upper", "interactions"):
-        assert getattr(of_table, name) == getattr(of_file, name), name
+        assert getattr(of_table, name) == getattr(of_files[2], name), name
+
+
+FEW: Any = {"replicates": 2, "em": False, "columns": NAMED, "cutoff": 3}
+"""What is asked of doctor."""
+
+
+@pytest.fixture(scope="module")
+def health(files: tuple[Path, Path]) -> Health:
+    """What doctor finds in the files."""
+    return diagnose(*files, [1, 1 / 2, 1 / 3], **FEW)
+
+
+@pytest.fixture(scope="module")
+def written_split(files: tuple[Path, Path]) -> tuple[TrainingRows, list[dict[str, Any]]]:
+    """The split of the file, and its rows in order."""
+    made = split_log(files[0], str(files[0].parent / "split.parquet"), columns=NAMED)
+    return made, in_order(files[0].parent / "split.parquet")
+
+
+def in_order(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(path).sort_by([(n, "ascending") for n in ("search", "rank")]).to_pylist()
+    return rows
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_doctor_and_split_of_a_table(
-    tables: tuple[pa.Table, pa.Table], files: tuple[Path, Path], kind: str, tmp_path: Path
+    tables: tuple[pa.Table, pa.Table],
+    health: Health,
+    written_split: tuple[TrainingRows, list[dict[str, Any]]],
+    kind: str,
+    tmp_path: Path,
 ) -> None:
     with quietly():
         log, features = (KINDS[kind](table) for table in tables)
     steps: list[str] = []
-    few: Any = {"replicates": 2, "em": False, "columns": NAMED, "cutoff": 3}
-    found = diagnose(log, features, "inverse-rank:1", progress=steps.append, **few)
-    expected = diagnose(*files, [1, 1 / 2, 1 / 3], **few)
-    assert found.findings == expected.findings
-    assert (found.coverage, found.randomness) == (expected.coverage, expected.randomness)
+    found = diagnose(log, features, "inverse-rank:1", progress=steps.append, **FEW)
+    assert found.findings == health.findings
+    assert (found.coverage, found.randomness) == (health.coverage, health.randomness)
     assert found.coverage is not None
     assert found.randomness.rankings is not None
     assert steps
     made = split_log(log, tmp_path / "train.parquet", columns=NAMED)
-    assert made == split_log(files[0], str(tmp_path / "file.parquet"), columns=NAMED)
-    order = [("search", "ascending"), ("rank", "ascending")]
-    rows = [pq.read_table(tmp_path / name).sort_by(order).to_pylist() for name in ("train.parquet", "file.parquet")]
-    assert rows[0] == rows[1]
+    assert (made, in_order(tmp_path / "train.parquet")) == written_split
     with pytest.raises(UsageError):
         split_log(log, tmp_path)
 

@@ -15,7 +15,7 @@ from saferank.engine.click_models.position_based import PositionBasedModel, inve
 from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.lab import world
-from tests.cli.running import caller
+from tests.cli.running import caller, words
 
 
 def call(*arguments: object) -> str:
@@ -57,7 +57,7 @@ def test_a_log_is_written_and_summed_up(out: Path) -> None:
     table = pq.read_table(out)
     assert table.num_rows == 5_000
     clicks = int(table["click"].to_numpy().sum())
-    assert f"1,000 interactions with 40 of 40 queries, 5,000 documents shown, {clicks:,} clicks" in said
+    assert f"1,000 interactions with 40 of 40 queries, 5,000 documents shown, {clicks:,} clicks" in words(said)
     assert list(out.parent.glob("log*")) == [out]
 
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from saferank.datasets.synthetic import PRESETS
 from saferank.engine.errors import SaferankError, UsageError
 from saferank.lab.experiment import ABLATION, Job, Plan, parse_interactions
 from saferank.lab.reproduce import SCHEMA, reproduce
@@ -120,7 +121,7 @@ def test_a_stopped_run_goes_on_where_it_was_and_ends_with_the_same_results(tmp_p
     assert told["logging"] == (None, None, "exponential")
     assert told["naive"] == (1, 1, "exponential")
     manifest = json.loads((tmp_path / "whole/manifest.json").read_text())
-    assert manifest["test_queries"] + manifest["test_queries_left_out"] == 40
+    assert manifest["test_queries"] + manifest["test_queries_left_out"] == PRESETS["small"].queries[2]
     assert manifest["plan"]["dataset"] == "synthetic:small"
     assert not list((tmp_path / "whole").glob("data-*"))
 

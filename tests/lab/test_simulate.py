@@ -93,9 +93,10 @@ def test_the_joint_distribution_of_all_counts(interactions: int, split_from: flo
     assert chisquare(groups[0][used], groups[1][used]).pvalue > 1e-6
 
 
-@both_ways
-@pytest.mark.parametrize("name", ["mild", "two far above"])
-def test_counts_vary_together_as_one_by_one(name: str, split_from: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "way"), [("mild", "both"), *(("two far above", way) for way in ("one by one", "in bulk", "both"))]
+)
+def test_counts_vary_together_as_one_by_one(name: str, way: str) -> None:
     """Mean and covariance of all (document, rank) counts of a query with 200 interactions."""
     scores, cutoff, interactions, repeats = SCORES[name], 4, 200, 4_000
     probabilities = enumeration.ranking_probabilities(scores, cutoff)
@@ -105,7 +106,7 @@ def test_counts_vary_together_as_one_by_one(name: str, split_from: float) -> Non
     chance = np.array(list(probabilities.values()))
     mean = chance @ shows
     covariance = interactions * ((shows.T * chance) @ shows - np.outer(mean, mean))
-    counts = np.array([run(scores, cutoff, interactions, seed, split_from).shown.ravel() for seed in range(repeats)])
+    counts = np.array([run(scores, cutoff, interactions, seed, WAYS[way]).shown.ravel() for seed in range(repeats)])
     centred = counts - interactions * mean
     spread = np.sqrt(np.diag(covariance))
     assert np.all(np.abs(centred.mean(axis=0)) <= 5 * spread / np.sqrt(repeats) + 1e-9)

@@ -20,7 +20,7 @@ from saferank.features.schema import FeatureSchema
 from saferank.files import large_table
 from saferank.files.large_table import is_mapped
 from saferank.learning.compare_policies import compare
-from saferank.learning.fit_policy import Step, fit_policy
+from saferank.learning.fit_policy import FittedPolicy, Step, fit_policy
 from saferank.learning.learn import learn
 from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import FROM_COUNTS, METHODS
@@ -39,8 +39,14 @@ CRM = FitSettings(method="exposure-crm", scorer="linear", training=QUICK, loggin
 EVER_SHOWN = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
 
 
-def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:
-    fitted = fit_policy(LOG, DATA, EXAMINATION, CRM)
+@pytest.fixture(scope="module")
+def by_crm() -> FittedPolicy:
+    """For tests that only read it."""
+    return fit_policy(LOG, DATA, EXAMINATION, CRM)
+
+
+def test_it_is_learning_from_the_two_parts_on_prepared_features(by_crm: FittedPolicy) -> None:
+    fitted = by_crm
     parts = logged_parts(DATA.log1p().scaled_per_query(), LOGS["train"], LOGS["validation"], EXAMINATION)
     scorer = logging_model("linear", *parts, seed=4)
     result = learn(scorer, METHODS["exposure-crm"], *parts, training=QUICK, keep_start=True)
@@ -59,9 +65,9 @@ def test_it_is_learning_from_the_two_parts_on_prepared_features() -> None:
     np.testing.assert_allclose(policy.exposure(DATA), exposed, rtol=1e-5)
 
 
-def test_the_certify_part_is_not_looked_at() -> None:
+def test_the_certify_part_is_not_looked_at(by_crm: FittedPolicy) -> None:
     other = aggregated_log(DATA, {part: LOGS[part] for part in ("train", "validation")})
-    one, two = (fit_policy(log, DATA, EXAMINATION, CRM) for log in (LOG, other))
+    one, two = by_crm, fit_policy(other, DATA, EXAMINATION, CRM)
     assert parameters(one.policy.scorer) == parameters(two.policy.scorer)
     assert one.comparison == two.comparison
     assert one.policy.manifest["used_parts"] == ["train", "validation"]
@@ -89,11 +95,11 @@ def test_the_manifest_tells_all_and_survives_a_folder(tmp_path: Path) -> None:
     assert manifest["libraries"]["torch"] == version("torch")  # without +cpu or +cu130
 
 
-def test_baselines_are_learned_after_the_method_and_change_nothing() -> None:
+def test_baselines_are_learned_after_the_method_and_change_nothing(by_crm: FittedPolicy) -> None:
     steps: list[Step] = []
     with_them = replace(CRM, baselines=True)
     fitted = fit_policy(LOG, DATA, EXAMINATION, with_them, progress=steps.append)
-    alone = fit_policy(LOG, DATA, EXAMINATION, CRM)
+    alone = by_crm
     assert parameters(fitted.policy.scorer) == parameters(alone.policy.scorer)
     by_gradient = [name for name in FROM_COUNTS if METHODS[name].objective is not None]
     assert [row.name for row in fitted.comparison] == ["current ranker", *by_gradient]
@@ -115,8 +121,8 @@ def test_known_logging_scores_are_used() -> None:
     assert known.policy.manifest["settings"]["logging_exposure"] == "known"
 
 
-def test_a_start_is_where_training_begins() -> None:
-    first = fit_policy(LOG, DATA, EXAMINATION, CRM).policy
+def test_a_start_is_where_training_begins(by_crm: FittedPolicy) -> None:
+    first = by_crm.policy
     none = replace(CRM, training=replace(QUICK, epochs=0))
     assert parameters(fit_policy(LOG, DATA, EXAMINATION, none, start=first).policy.scorer) == parameters(first.scorer)
     assert parameters(fit_policy(LOG, DATA, EXAMINATION, none).policy.scorer) != parameters(first.scorer)
@@ -130,8 +136,14 @@ WIDER = replace(
 AUTO = FitSettings(training=QUICK)
 
 
-def test_trees_begin_with_the_column_of_the_logging_scores() -> None:
-    fitted = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores="production")
+@pytest.fixture(scope="module")
+def by_trees() -> FittedPolicy:
+    """Trees on a column of scores, for tests that only read them."""
+    return fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores="production")
+
+
+def test_trees_begin_with_the_column_of_the_logging_scores(by_trees: FittedPolicy) -> None:
+    fitted = by_trees
     policy = fitted.policy
     assert (policy.schema.names, policy.schema.base) == (NAMES, "production")
     assert isinstance(policy.scorer, Trees)
@@ -163,9 +175,9 @@ def test_without_a_path_of_trees_the_table_has_what_clicks_on_other_queries_taug
     assert fitted.comparison[1] == compare("correction", shown, parts[1], EVER_SHOWN)
 
 
-def test_a_start_that_corrects_a_column_keeps_it() -> None:
+def test_a_start_that_corrects_a_column_keeps_it(by_trees: FittedPolicy) -> None:
     """The trees of the first policy are those that the second begins with, on the same column."""
-    first = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores="production").policy
+    first = by_trees.policy
     scores = first.scores(WIDER)
     second = fit_policy(LOG, WIDER, EXAMINATION, AUTO, logging_scores=scores, start=first).policy
     assert second.schema == first.schema

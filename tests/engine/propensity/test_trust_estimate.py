@@ -31,7 +31,7 @@ def lines(curve: TrustBias) -> Array:
     return np.concatenate([slope[1:], (curve.beta - slope * curve.beta[0])[1:]])
 
 
-@pytest.mark.parametrize(("documents", "most"), [(20_000, 8), (2_000, 100)])
+@pytest.mark.parametrize(("documents", "most"), [(10_000, 8), (2_000, 100)])
 def test_it_is_right_on_average_also_with_few_clicks_per_document(documents: int, most: int) -> None:
     rng = np.random.default_rng(3)
     found = [estimate_trust(counts(ALPHA, BETA, documents, most, rng)) for _ in range(60)]
