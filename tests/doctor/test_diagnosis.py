@@ -70,7 +70,7 @@ def test_a_position_that_no_row_has() -> None:
     moved = pc.if_else(pc.equal(shown["position"], 3), pa.scalar(4, pa.int32()), shown["position"])
     shown = shown.set_column(shown.schema.get_field_index("position"), "position", moved)
     health = diagnose(replace(log, shown_counts=shown, manifest=log.manifest | {"cutoff": 4}))
-    found = about(health, "examination-incomplete")
+    found = about(health, "position-without-rows")
     assert found.blocks
     assert "position 3," in found.text
 

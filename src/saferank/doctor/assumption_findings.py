@@ -49,7 +49,7 @@ def examination_finding(health: Health) -> Finding:
     if len(empty) and not harvested.complete:
         text = f"No row has position {', '.join(str(rank + 1) for rank in empty)}, and rows below have: "
         text += "examination cannot be estimated there."
-        return blocking("examination-incomplete", text, "Number positions without gaps.")
+        return blocking("position-without-rows", text, "Number positions without gaps.")
     if not harvested.complete:
         remedy = f"{RANDOMISE} If you know the curve, give --examination."
         return blocking("examination-incomplete", warnings[0], remedy)
@@ -170,7 +170,7 @@ def time_findings(health: Health) -> Iterator[Finding]:
         text = (
             f"The ranker changed over time, most {_from(health, ranker.boundary)}. Two interactions of a query show "
             f"the same document at a rank less often if they are from different {periods}, by "
-            f"{100 * ranker.size:.0f} percentage points."
+            f"{100 * ranker.size:.1f} percentage points."
         )
         remedy = (
             "If it was one change, and the earlier ranker is no longer used, use only the log after it. If it changes "
@@ -214,7 +214,7 @@ def _by_hour(hours: HourOfDay) -> Finding:
     if not hours.follows_demand:
         few = hours.ranker.size < LEAST_SIZE
         text += " That is little." if few else " Demand was not found to change with the hour."
-        return caution("ranker-by-hour", text, HOUR_REMEDY)
+        return caution("ranker-by-hour", text, "" if few else HOUR_REMEDY)
     if hours.demand.repeated < FEW_REPEATED:
         text += " Whether demand does too is unknown, because no document returns to a rank at another hour."
     else:
@@ -316,7 +316,7 @@ def user_findings(health: Health) -> Iterator[Finding]:
     if found.significant:
         text = (
             "Rankings depend on the user: two interactions of a query show the same document at a rank more often if "
-            f"they are from the same user, by {100 * found.size:.0f} percentage points. If rankings follow the user's "
+            f"they are from the same user, by {100 * found.size:.1f} percentage points. If rankings follow the user's "
             "taste, clicks do not show how good a document is for others."
         )
         remedy = (

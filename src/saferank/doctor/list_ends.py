@@ -17,6 +17,8 @@ SIGNIFICANT = 4.0
 """Normal deviate from which it is believed."""
 LEAST_RATIO = 1.1
 """How many times as often lists have to end after a click, for it to matter."""
+NEARLY_ALL = 0.9
+"""Share of the lists that end at a click from which nothing else explains it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ def list_ends(sample: SampledImpressions | None) -> ListEnds:
     Cells are documents at a rank above the last one of all. In each, given how many were clicked and how many lists
     ended, the number of both is hypergeometric if the end does not depend on the click (Mantel and Haenszel 1959).
     Screens that show fewer documents may belong to users who click more often everywhere. So clicks one rank above the
-    end are compared in the same way, and only what clicks at the end have more counts.
+    end are compared in the same way, and only what clicks at the end have more counts; unless NEARLY_ALL ends are
+    clicks, as where rows are logged up to the last one.
     """
     if sample is None or len(sample.document) == 0:
         return ListEnds()
@@ -52,7 +55,7 @@ def list_ends(sample: SampledImpressions | None) -> ListEnds:
     if at_end is None:
         return ListEnds()
     ratio, error = at_end
-    if next_to_last is not None:
+    if next_to_last is not None and sample.click[here][ends[here]].mean() < NEARLY_ALL:
         ratio, error = ratio - next_to_last[0], math.hypot(error, next_to_last[1])
     return ListEnds(ratio / error, math.exp(ratio))
 

@@ -80,11 +80,12 @@ def warnings_of(
     if judge.curves.kind == UNCHECKED:
         found.append("the examination curve was given and is trusted; this log cannot check it.")
     for drift in judge.comparison.drifts:
-        changed, when = "changed while the log was written", "over time"
+        changed, found_none, when = "changed while the log was written", "No drift of demand was found", "over time"
         if drift.by_hour:
             changed, when = "follows the hour of the day", "with the hour"
+            found_none = "Demand was not found to do so"
         found.append(
-            f"the ranker {changed}. No drift of demand was found, but the bounds allow for what the log cannot exclude "
+            f"the ranker {changed}. {found_none}, but the bounds allow for what the log cannot exclude "
             f"(relevance that varies by up to {drift.at_most:.0%} {when}). With rankings drawn at random "
             f"{'from the same scores all day' if drift.by_hour else 'within the day'}, no allowance is needed."
         )
