@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from saferank.engine.jit import jit
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
 
@@ -29,6 +30,8 @@ WINDOWS = (1, 2, 3, 5, 7, 10, 14, 21, 28)
 WIDEST = 3.0
 """Standard deviations at which single differences are cut off, so that a few documents do not decide."""
 MOST_ROWS = 100_000
+NO_DIVISOR = -1
+"""For clicks alone, in place of the column of what they are divided by."""
 MOST_REPEATED = 0.9
 """Share of distinct documents among the rows up to which they are also tested across queries."""
 
@@ -128,34 +131,62 @@ def _tests(
 
     Tested are clicks per shown, per expected click at the rank, and clicks alone, in each window.
     """
-    order = np.lexsort((rng.random(len(value)), value))
+    shuffled = rng.permutation(len(value))  # so that equal values are in a random order
+    order = shuffled[np.argsort(value[shuffled], kind="stable")]
     found: list[tuple[float, float, int | None]] = []
     for window in windows:
         kept = order[window.compared[order]]
-        one, other = kept[: len(kept) // 2 * 2 : 2], kept[1::2]
-        if len(one) < FEWEST:
+        pairs = len(kept) // 2
+        if pairs < FEWEST:
             continue
-        for divisor in (1, 2, None):
-            a, b = (_differences(table, one, other, divisor) for table in window.tables)
-            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0:
-                correlation = float(np.mean(_standardised(a) * _standardised(b)))
-                z = correlation * math.sqrt(len(one) - 1.0)
-                if z < -SIGNIFICANT and correlation < -LEAST_SIZE:
-                    found.append((correlation, z, window.days))
+        for divisor in (1, 2, NO_DIVISOR):
+            correlation = _correlation(kept, *window.tables, divisor)
+            z = correlation * math.sqrt(pairs - 1.0)
+            if z < -SIGNIFICANT and correlation < -LEAST_SIZE:
+                found.append((correlation, z, window.days))
     return found
 
 
-def _standardised(values: Floats) -> Floats:
-    """Return values with mean 0 and variance 1, those that were far off cut."""
-    cut = np.clip(values, *(values.mean() + sign * WIDEST * values.std() for sign in (-1.0, 1.0)))
-    return np.asarray((cut - cut.mean()) / cut.std())
+@jit
+def _correlation(kept: Integers, train: Floats, held_out: Floats, divisor: int) -> float:
+    """Return the correlation of the differences between neighbours in the two parts; 0 if one does not vary."""
+    a, b = _differences(kept, train, divisor), _differences(kept, held_out, divisor)
+    if not (_standardise(a) and _standardise(b)):
+        return 0.0
+    total = 0.0
+    for pair in range(len(a)):
+        total += a[pair] * b[pair]
+    return total / len(a)
 
 
-def _differences(part: Floats, one: Integers, other: Integers, divisor: int | None) -> Floats:
-    """Return the difference of two rows, over its standard deviation up to a factor."""
-    if divisor is None:
-        clicks: Floats = (part[one, 0] - part[other, 0]) / np.sqrt(part[one, 1] + part[other, 1])
-        return clicks
-    first, second = (np.maximum(part[rows, divisor], 1e-12) for rows in (one, other))
-    rates: Floats = (part[one, 0] / first - part[other, 0] / second) / np.sqrt(1.0 / first + 1.0 / second)
-    return rates
+@jit
+def _differences(kept: Integers, part: Floats, divisor: int) -> Floats:
+    """Return the difference of each two rows, over its standard deviation up to a factor."""
+    out = np.empty(len(kept) // 2)
+    for pair in range(len(out)):
+        one, other = kept[2 * pair], kept[2 * pair + 1]
+        if divisor == NO_DIVISOR:
+            out[pair] = (part[one, 0] - part[other, 0]) / math.sqrt(part[one, 1] + part[other, 1])
+            continue
+        first, second = max(part[one, divisor], 1e-12), max(part[other, divisor], 1e-12)
+        out[pair] = (part[one, 0] / first - part[other, 0] / second) / math.sqrt(1.0 / first + 1.0 / second)
+    return out
+
+
+@jit
+def _standardise(values: Floats) -> bool:
+    """Give values the mean 0 and the variance 1, in place, those that were far off cut; False if they are all equal."""
+    for far_off in (WIDEST, np.inf):
+        mean, square, count = 0.0, 0.0, len(values)
+        for value in values:
+            mean += value / count
+        for value in values:
+            square += (value - mean) ** 2 / count
+        deviation = math.sqrt(square)
+        if deviation <= 0.0:
+            return False
+        for place in range(count):
+            values[place] = min(max(values[place] - mean, -far_off * deviation), far_off * deviation)
+            if far_off == np.inf:
+                values[place] /= deviation
+    return True

@@ -98,7 +98,7 @@ class _Rows:
         query = pairs.query_of_document[sample.document[dated]] * stretches + apart[dated]
         of_period = query * (int(sample.period.max()) + 1) + sample.period[dated]
         cluster = np.unique(query if pairs.queries >= FEW_QUERIES else of_period, return_inverse=True)[1]
-        exposure = 1.0 / (1.0 + rank)
+        exposure = 1.0 / (1.0 + rank.astype(np.float64))
         return cls(impression[dated], compact(document), compact(query), cluster, cell, left, spared, exposure)
 
     def deviate(self, block: Integers) -> float:
