@@ -63,6 +63,7 @@ from tests.shops import (
     nightly,
     noisy,
     with_rows,
+    with_sales,
 )
 
 DELTA = 0.05
@@ -138,6 +139,11 @@ def hourly(share: float = 0.6, *, demand: bool = True, ranker: bool = True) -> C
         return World(shop, by_hour(shop, rng, noise=0.5) if ranker else noisy(shop, rng))
 
     return make
+
+
+def sales(**options: Any) -> Callable[[Generator], World]:
+    """Sales of three hours, which demand, the ranker or both follow."""
+    return lambda rng: World(*with_sales(make_shop(rng), rng, **options))
 
 
 def new_products(rng: Generator) -> World:
@@ -218,6 +224,9 @@ CASES = {
             Case(name, two_tastes(share), False, False, "no better", interactions=12_000, hidden=True)
             for name, share in (("the ranker knows two tastes", 0.6), ("the same, tastes more alike", 0.3))
         ),
+        Case("ranker and demand follow sales", sales(), clean=False, null="no better", interactions=12_000),
+        Case("both follow sales, a little", sales(wanted=1.5, boost=1.0), False, False, "no better", 12_000),
+        Case("sales of other products than the ranker's", sales(together=False), null="no better", interactions=12_000),
     )
 }
 

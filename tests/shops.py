@@ -249,6 +249,20 @@ def nightly(shop: Shop, rng: Generator, *, noise: float = 1.0) -> Ranker:
     return Ranker(standardised(yesterday) + noise * rng.standard_normal(yesterday.shape))
 
 
+def with_sales(
+    shop: Shop, rng: Generator, *, wanted: float = 2.5, boost: float = 2.0, together: bool = True
+) -> tuple[Shop, Ranker]:
+    """Sales of three hours: at any time a fifth of the documents is on sale, `wanted` so many times as much.
+
+    The ranker, which draws its rankings, raises their scores by `boost`; if not `together`, those of other documents.
+    """
+    shop = in_slots(shop)
+    sales = rng.random((2, *shop.relevance.shape)) < 0.2
+    relevance = np.where(sales[0], np.minimum(wanted * shop.relevance, 0.9), shop.relevance)
+    shop = replace(shop, relevance=relevance)
+    return shop, Ranker(noisy(shop, rng).scores + boost * sales[0 if together else 1], sampled=True)
+
+
 def by_hour(shop: Shop, rng: Generator, *, noise: float = 1.0, sampled: bool = True) -> Ranker:
     """A ranker that follows the hour, alike on all days: the relevance of each slot plus noise, drawn for each slot.
 

@@ -1,6 +1,7 @@
 """Rankings that follow demand from hour to hour: found where both move together, and left alone otherwise."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,20 +14,13 @@ from saferank.doctor.ranker_changes import changes_of, ranker_changes
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.verdict.checks import Refused
 from saferank.verdict.log_doubts import log_doubts
-from tests.shops import Ranker, World, in_slots, make_shop, noisy
+from tests.shops import World, make_shop, with_sales
 
 
-def drawn(seed: int, demand: str, ranker: str, *, queries: int = 40, days: int = 7) -> AggregatedLog:
-    """A log of a shop with two sales of three hours each at a time, of a fifth of the documents; each of `demand` and
-    `ranker` follows the `first`, the `other` or `none`."""
+def drawn(seed: int, *, queries: int = 40, days: int = 7, **sales: Any) -> AggregatedLog:
     rng = np.random.default_rng(seed)
-    shop = in_slots(make_shop(rng, queries=queries, documents=8, cutoff=4, days=days))
-    sales = dict(zip(("first", "other"), rng.random((2, *shop.relevance.shape)) < 0.2, strict=True))
-    sales["none"] = np.zeros(shop.relevance.shape, np.bool_)
-    wanted = np.where(sales[demand], np.minimum(2.5 * shop.relevance, 0.9), shop.relevance)
-    shop = replace(shop, relevance=wanted)
-    scores = noisy(shop, rng).scores + 2.0 * sales[ranker]
-    return World(shop, Ranker(scores, sampled=True)).draw(9_000, rng).aggregated(rng)
+    shop = make_shop(rng, queries=queries, documents=8, cutoff=4, days=days)
+    return World(*with_sales(shop, rng, **sales)).draw(9_000, rng).aggregated(rng)
 
 
 def found_in(log: AggregatedLog) -> Moment:
@@ -36,7 +30,7 @@ def found_in(log: AggregatedLog) -> Moment:
 
 @pytest.mark.parametrize(("queries", "days"), [(40, 7), (FEW_QUERIES // 3, 7), (40, 2)])
 def test_a_ranker_that_follows_sales_is_found(queries: int, days: int) -> None:
-    log = drawn(0, "first", "first", queries=queries, days=days)
+    log = drawn(0, queries=queries, days=days)
     health = diagnose(log, em=False, replicates=2)
     assert "ranker-follows-moment" in {finding.code for finding in health.blocking}
     if days > 2:  # neither the days nor the hours of the day differ by themselves
@@ -47,15 +41,15 @@ def test_a_ranker_that_follows_sales_is_found(queries: int, days: int) -> None:
     log_doubts(log, known=True)  # exposure is that of the moment
 
 
-@pytest.mark.parametrize(("demand", "ranker"), [("first", "none"), ("none", "first"), ("first", "other")])
-def test_demand_and_ranker_that_move_apart_do_no_harm(demand: str, ranker: str) -> None:
-    found = [found_in(drawn(seed, demand, ranker)).z for seed in range(6)]
+@pytest.mark.parametrize("sales", [{"boost": 0.0}, {"wanted": 1.0}, {"together": False}])
+def test_demand_and_ranker_that_move_apart_do_no_harm(sales: dict[str, Any]) -> None:
+    found = [found_in(drawn(seed, **sales)).z for seed in range(6)]
     assert max(found) < SIGNIFICANT
     assert np.mean(found) < 1.5  # the largest of three deviates
 
 
 def test_stretches_of_a_ranker_that_seems_to_follow_are_not_compared() -> None:
-    log = drawn(0, "none", "none")
+    log = drawn(0, boost=0.0)
     counts = period_counts(log, shown_pairs(log))
     demand, ranker = Drift(repeated=1.0), Drift(z=9.0)
     assert not ranker_changes(counts, demand, ranker, None, Moment(2.0)).may_drift
@@ -63,7 +57,7 @@ def test_stretches_of_a_ranker_that_seems_to_follow_are_not_compared() -> None:
 
 
 def test_nothing_to_compare() -> None:
-    log = drawn(0, "none", "none", queries=5)
+    log = drawn(0, boost=0.0, queries=5)
     pairs = shown_pairs(log)
     assert follows_moment(None, pairs).z == 0.0
     sample = sampled_impressions(log, pairs)
