@@ -191,7 +191,7 @@ class Comparison:
             return float(of_query[part.query] @ part.issued) / max(float(total[part.query] @ part.issued), 1e-300)
         seen = np.bincount(part.stratum, np.where(self._ranked, self.exposure(examination), 0.0), part.strata)
         exposed = float(self._total(examination) @ part.issued)
-        return 1.0 - float(seen @ part.issued) / exposed if exposed > 0 else 0.0
+        return max(1.0 - float(seen @ part.issued) / exposed, 0.0) if exposed > 0 else 0.0
 
     def effective_clicks(self, examination: Floats, most_weight: float) -> float:
         """Return how many clicks of equal weight the weighted clicks are worth."""
