@@ -57,6 +57,8 @@ def follows_moment(sample: SampledImpressions | None, pairs: RankingData, stretc
     impression = query_of_document(sample.offsets)
     hour = np.zeros_like(sample.period) if sample.hour is None else sample.hour
     dated = hour >= 0
+    if not dated.any():
+        return Moment()
     time, lengths = (sample.period, (1, 3)) if sample.hour is None else (sample.period * DAY + hour, HOURS)
     apart = np.zeros_like(sample.period) if stretches is None else stretches[sample.period]
     rows = _Rows.of(sample, pairs, impression, apart, dated)
