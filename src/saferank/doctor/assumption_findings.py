@@ -118,7 +118,7 @@ def click_findings(health: Health) -> Iterator[Finding]:
             f"A few of the {units.units:,} units make up much of the log: the largest has {units.largest:.1%} of the "
             f"interactions, and the top 1% have {units.clicks_of_top:.0%} of the clicks."
         )
-        remedy = "Find out whether they are real users. If they are, certify --most-per-unit limits how much each counts."
+        remedy = "Find out whether they are real users. If so, certify --most-per-unit limits how much each counts."
         yield caution("heavy-units", text, remedy)
     if odd.rows_missing > MANY_GAPS:
         text = f"In {odd.rows_missing:.0%} of the impressions, a rank above the last one has no row."
