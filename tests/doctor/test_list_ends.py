@@ -65,6 +65,14 @@ def test_short_lists_of_other_reasons_do_no_harm() -> None:
     assert abs(np.mean(deviates)) < 5.0 / np.sqrt(40)
 
 
+def test_lists_of_one_document_have_nothing_above_them() -> None:
+    """Their users click more often; no other row of such a list tells whether they do so everywhere."""
+    rng = np.random.default_rng(3)
+    single = rng.random(6_000) < 0.5
+    click, ranking = lists(rng, often=np.where(single, 1.6, 0.8))
+    assert not list_ends(sample_of(click, ranking, np.where(single, 1, RANKS))).significant
+
+
 def test_nothing_to_compare() -> None:
     rng = np.random.default_rng(1)
     click, ranking = lists(rng, 200)
@@ -79,4 +87,4 @@ def test_a_verdict_is_refused() -> None:
     up_to_the_last_click = drawn.table().filter((np.arange(drawn.clicks.shape[1]) < lengths[:, None]).ravel())
     health = diagnose(up_to_the_last_click, em=False, replicates=2)
     assert "lists-end-at-clicks" in {finding.code for finding in health.blocking}
-    assert not replace(health.list_ends, ratio=1.05).significant
+    assert not replace(health.list_ends, ratio=1.2).significant

@@ -9,8 +9,9 @@ import pytest
 from saferank.engine.errors import UsageError
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.policy.serve import ServeAs
-from saferank.verdict.certificate import Certificate, Verdict
+from saferank.verdict.certificate import Certificate, Verdict, meaning
 from saferank.verdict.certify import CertifySettings, certify
+from saferank.verdict.comparison import Rankers
 from saferank.verdict.ledger import Ledger
 from saferank.verdict.new_ranker import NewRanker
 from saferank.verdict.words import PER_UNIT
@@ -34,7 +35,7 @@ def log(world: World) -> AggregatedLog:
 
 @pytest.fixture(scope="module")
 def better(world: World) -> Ranker:
-    return world.better(0.15, np.random.default_rng(2))
+    return world.better(0.2, np.random.default_rng(2))
 
 
 def judge(world: World, log: AggregatedLog, new: Ranker, most: int | None = None, **options: object) -> Certificate:
@@ -55,7 +56,9 @@ def test_the_advice_decides(world: World, log: AggregatedLog, better: Ranker) ->
     assert decided.lower < world.improvement(better) < decided.upper
     assert decided.interactions < undecided.interactions
     assert f"each user_id counting with at most {most} interactions" in decided.covers
-    assert any("how many interactions" in assumption for assumption in decided.assumptions)
+    assert any("draws its ranking anew" in assumption for assumption in decided.assumptions)
+    assert decided.most_per_unit == most
+    assert f"more than {most} interactions" in meaning(decided)
     assert not any("--most-per-unit" in warning for warning in decided.warnings)
 
 
@@ -85,9 +88,23 @@ def test_each_limit_is_a_look_of_its_own(world: World, log: AggregatedLog, bette
     assert len(Ledger.read(ledger).looks) == 3
 
 
-def test_wrong_calls(world: World, better: Ranker) -> None:
+def test_what_is_counted_is_counted_alike_everywhere(world: World, log: AggregatedLog, better: Ranker) -> None:
+    """The estimate is the mean of the terms, and what the terms lack is weighted as they are."""
+    ranker = NewRanker(world.shop.data(), better.flat, "sampled" if better.sampled else "deterministic")
+    rankers, curve = Rankers(log, ranker, None), world.shop.examination
+    limited, everything = (rankers.compare("certify", None, 0.0, most) for most in (3, np.inf))
+    assert limited.mean(curve, 5.0) == pytest.approx(limited.differences(curve, 5.0).mean)
+    assert limited.mean(curve, 5.0) != pytest.approx(everything.mean(curve, 5.0))
+    assert limited.click_rate == pytest.approx(judge(world, log, better, 3).click_rate)
+    assert rankers.compare("certify", None, 0.0, 1e6).rest(curve, 5.0) == pytest.approx(everything.rest(curve, 5.0))
+    assert limited.rest(curve, 5.0) != pytest.approx(everything.rest(curve, 5.0))
+
+
+def test_wrong_calls(world: World, log: AggregatedLog, better: Ranker) -> None:
     with pytest.raises(UsageError):
         CertifySettings(most_per_unit=0)
+    with pytest.raises(UsageError):  # one ranking per user, counted over all interactions, is not what is counted
+        judge(world, log, better, 20, random_per_unit=True)
     rng = np.random.default_rng(3)
     without_units = world.draw(500, rng).aggregated(rng)
     with pytest.raises(UsageError):

@@ -201,8 +201,8 @@ def time_findings(health: Health) -> Iterator[Finding]:
             "is only at the times when it is shown."
         )
         remedy = (
-            "Add what rankings follow to query_id (shoes|sale=...). Or draw rankings at random from scores that stay "
-            "the same within the day."
+            "Add what rankings follow to query_id (shoes|sale=...), or draw rankings at random from scores that stay "
+            "the same within the day. If some impressions were logged twice, leave the copies out."
         )
         yield blocking("ranker-follows-moment", text, remedy)
 

@@ -183,7 +183,7 @@ def _standardise(values: Floats) -> bool:
         for value in values:
             square += (value - mean) ** 2 / count
         deviation = math.sqrt(square)
-        if deviation <= 0.0:
+        if deviation <= 1e-12 * abs(mean):
             return False
         for place in range(count):
             values[place] = min(max(values[place] - mean, -far_off * deviation), far_off * deviation)

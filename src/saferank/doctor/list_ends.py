@@ -15,7 +15,7 @@ from saferank.doctor.log_arrays import SampledImpressions
 Integers = NDArray[np.int64]
 SIGNIFICANT = 4.0
 """Normal deviate from which it is believed."""
-LEAST_RATIO = 1.1
+LEAST_RATIO = 1.3
 """How many times as often lists have to end after a click, for it to matter."""
 NEARLY_ALL = 0.9
 """Share of the lists that end at a click from which nothing else explains it."""
@@ -55,7 +55,9 @@ def list_ends(sample: SampledImpressions | None) -> ListEnds:
     if at_end is None:
         return ListEnds()
     ratio, error = at_end
-    if next_to_last is not None and sample.click[here][ends[here]].mean() < NEARLY_ALL:
+    if sample.click[here][ends[here]].mean() < NEARLY_ALL:
+        if next_to_last is None:
+            return ListEnds()
         ratio, error = ratio - next_to_last[0], math.hypot(error, next_to_last[1])
     return ListEnds(ratio / error, math.exp(ratio))
 
@@ -70,4 +72,4 @@ def _log_ratio(sample: SampledImpressions, rows: Integers, ended: NDArray[np.boo
     variance = clicks * ending * (count - clicks) * (count - ending) / np.maximum(count**2 * (count - 1.0), 1.0)
     if both <= 0.0 or variance.sum() <= 0.0:
         return None
-    return math.log(both / expected), math.sqrt(float(variance.sum())) / expected
+    return math.log(both / expected), math.sqrt(float(variance.sum()) / (both * expected))

@@ -23,6 +23,7 @@ FEW_QUERIES = 30
 HOURS = (1, 3, 8)
 """Lengths of the blocks of time in which interactions are compared."""
 DAY = 24
+NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,15 @@ class Moment:
 def follows_moment(sample: SampledImpressions | None, pairs: RankingData, stretches: Integers | None = None) -> Moment:
     """Test whether clicks on a document go with its exposure in other interactions of the same query and time.
 
-        T_q = sum_i sum_d r_i(d) (h_i(d) - mean h),    h_i(d) = sum_{j != i} (x_j(d) - mean x(d))
+        T_q = sum_i sum_d r_i(d) (h_i(d) - mean h),    h_i(d) = mean_{j != i} x_j(d) - mean x(d)
 
-    over interactions i and j of query q in one block of time. r_i is click minus click-through of the document at its
-    rank, x_j the exposure of d in j (1 / rank). Means are over all of the log, or over each of the `stretches` (of each
-    period, its number), if a verdict compares within those. Given what was shown, T_q has mean 0 if click-through of a
-    document at a rank is the same at all times, or changes in any way that rankings do not follow. Queries are
-    independent: each T_q is divided by its deviation if clicks are dealt out anew among the same document and rank, and
-    their sum by the root of the sum of squares. Of blocks of several lengths, the one that shows it most counts.
+    over interactions i and j of query q in one block of time; those alone in a block are left out. r_i is click minus
+    click-through of the document at its rank, x_j the exposure of d in j (1 / rank). Means are over all of the log, or
+    over each of the `stretches` (of each period, its number), if a verdict compares within those. Given what was shown,
+    T_q has mean 0 if click-through of a document at a rank is the same at all times, or changes in a way that rankings
+    do not follow. Queries are independent: each T_q is divided by its deviation if clicks are dealt out anew among the
+    same document and rank, and their sum by the root of the sum of squares. Of blocks of several lengths, the one that
+    shows it most counts.
     """
     if sample is None or len(sample.document) == 0:
         return Moment()
@@ -112,9 +114,12 @@ class _Rows:
         pair = np.unique(self.document * (int(group.max()) + 1) + group, return_inverse=True)[1]
         together = np.bincount(pair, self.exposure)[pair] - self.exposure
         mean = np.bincount(self.document, self.exposure)[self.document] / asked[self.query]
-        others = together - (here[group] - 1) * mean
-        others -= (np.bincount(self.cell, others) / np.bincount(self.cell))[self.cell]
-        variance = np.bincount(self.cluster, self.spared[self.cell] * others**2)
-        sums = np.bincount(self.cluster, self.left * others)[variance > 0] / np.sqrt(variance[variance > 0])
+        kept = here[group] > 1
+        cell, cluster, left = self.cell[kept], self.cluster[kept], self.left[kept]
+        others = together[kept] / (here[group][kept] - 1) - mean[kept]
+        others -= (np.bincount(cell, others) / np.maximum(np.bincount(cell), 1))[cell]
+        variance = np.bincount(cluster, self.spared[cell] * others**2)
+        some = variance > NOTHING * variance.max(initial=0.0)
+        sums = np.bincount(cluster, left * others)[some] / np.sqrt(variance[some])
         error = math.sqrt(float(np.square(sums).sum()))
         return float(sums.sum()) / error if error > 0 else 0.0

@@ -6,7 +6,7 @@ import duckdb
 import ibis
 import pyarrow as pa
 
-from saferank.logs.run_query import quietly
+from saferank.logs.run_query import SETTINGS, quietly
 
 NOT_CONTENT = ("segment", "impression", "interactions")
 """Columns that are chosen for the verdict, numbered in the order of the rows, or a number of equal rows."""
@@ -20,11 +20,12 @@ def _md5_number(text: str) -> int:  # type: ignore[empty-body]
 
 def content_of(tables: dict[str, pa.Table]) -> str:
     """Return the sum of a digest of each row, of each table; nothing in it is from the user's machine or engine."""
-    here, sums = duckdb.connect(), []
-    for name in ("shown_counts", "patterns", "sample"):
-        here.register(name, tables[name])
-        [[total]] = here.execute(_sum_of_digests(name, tables[name].schema)).fetchall()
-        sums.append(total)
+    sums = []
+    with duckdb.connect(config=SETTINGS) as here:
+        for name in ("shown_counts", "patterns", "sample"):
+            here.register(name, tables[name])
+            [[total]] = here.execute(_sum_of_digests(name, tables[name].schema)).fetchall()
+            sums.append(total)
     return "-".join(f"{one or 0:.0f}" for one in sums)
 
 

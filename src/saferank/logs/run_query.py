@@ -22,7 +22,7 @@ from saferank.engine.errors import DataError
 from saferank.logs.engines import first_line
 
 LOGGER = logging.getLogger(__name__)
-SETTINGS = {"memory_limit": "2500MB", "preserve_insertion_order": False}
+SETTINGS: dict[str, Any] = {"memory_limit": "2500MB", "preserve_insertion_order": False}
 """Of DuckDB. What does not fit into its memory goes to disk."""
 
 

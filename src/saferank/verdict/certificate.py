@@ -177,6 +177,8 @@ class Certificate:
     needed: Needed | None = None
     """If the verdict is MORE DATA, and the estimate is not within the noise."""
     unit: str | None = None
+    most_per_unit: int | None = None
+    """Interactions that a unit counts with at most; all of them if None."""
     reward: str | None = None
     bounds: tuple[BoundRow, ...] = ()
     delta_dial: tuple[tuple[float, float], ...] = ()
@@ -243,6 +245,8 @@ def meaning(certificate: Certificate) -> str:
     what = "clicks" if certificate.reward is None else certificate.reward
     at_least, fewer = ("as many", "fewer") if certificate.reward is None else ("as much", "less")
     less = f" minus {certificate.tolerance:g} per interaction" if certificate.tolerance else ""
+    if certificate.most_per_unit is not None:
+        less += f", if no {certificate.unit} counts with more than {certificate.most_per_unit:,} interactions"
     if certificate.lower == certificate.upper == 0.0:
         return "Nothing changes: the new ranker shows what the current one shows, as often at each rank."
     if certificate.verdict is Verdict.DEPLOY:

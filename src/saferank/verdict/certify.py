@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank.doctor.strata import by_query
 from saferank.engine.errors import UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.files.arrow_tables import Tabular
@@ -141,7 +142,10 @@ def take_look(inputs: VerdictInputs, settings: CertifySettings, ledger: Path | N
     known = None if inputs.logging_scores is None else hashlib.sha256(inputs.logging_scores.tobytes()).hexdigest()
     earlier = [fingerprints(one.manifest)[0] for one in inputs.earlier]
     model = fingerprint([inputs.ranker.identity, asked, curve, known, *earlier])
-    any_time = settings.bound == "betting" and inputs.logging_scores is not None and inputs.examination is not None
+    fixed = inputs.logging_scores is not None and inputs.examination is not None
+    # of one unit, later interactions depend on earlier ones
+    alone = manifest.get("unit") is None and not by_query(inputs.log)
+    any_time = settings.bound == "betting" and fixed and alone
     share, number = book.share(model, manifest, any_time=any_time)
     certificate = certificate_of(inputs, replace(settings, spent=share, look=number))
     figures = {name: getattr(certificate, name) for name in ("delta", "spent", "interactions", "improvement", "lower")}

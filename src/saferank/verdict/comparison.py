@@ -18,7 +18,7 @@ from saferank.engine.bounds.differences import (
     paired_differences,
     second_moments,
 )
-from saferank.engine.ragged import query_sums
+from saferank.engine.ragged import query_of_document, query_sums
 from saferank.logs.aggregated_log import AggregatedLog, pair_ids, places_of
 from saferank.policy.serve import served_placement
 from saferank.verdict.new_ranker import NewRanker
@@ -107,10 +107,8 @@ class Comparison:
 
     def mean(self, examination: Floats, most_weight: float) -> float:
         """Return the estimate of the improvement: the mean of `differences`, without its terms."""
-        if self.most_per_unit < math.inf:
-            return self.differences(examination, most_weight).mean
-        weights = self.ratio(examination, most_weight) - 1.0
-        return float(weights @ self.part.rewards) / max(self.part.patterns.total_interactions, 1)
+        rewards, _, interactions = self._counted
+        return float((self.ratio(examination, most_weight) - 1.0) @ rewards) / interactions
 
     def differences(self, examination: Floats, most_weight: float) -> Differences:
         """Return terms whose expected mean is at most the improvement: weights are lowered to `most_weight`.
@@ -141,12 +139,25 @@ class Comparison:
             second_moment={name: self.most_reward**2 * value for name, value in moments.items()},
         ).at_most(self.most_per_unit)
 
+    @cached_property
     def click_rate(self) -> float:
-        """Return the clicks per interaction (or their rewards) that the current ranker earned."""
-        clicks = paired_differences(
-            self.part.patterns, np.ones(self.part.cells), low=0.0, high=math.inf, second_moment={}
-        )
-        return clicks.at_most(self.most_per_unit).mean
+        """Clicks per interaction (or their rewards) that the current ranker earned."""
+        rewards, _, interactions = self._counted
+        return float(rewards.sum()) / interactions
+
+    @cached_property
+    def _counted(self) -> tuple[Floats, Floats, float]:
+        """Rewards of each cell, interactions of each stratum, and in all, with no unit above `most_per_unit`."""
+        part, patterns = self.part, self.part.patterns
+        if patterns.unit is None or self.most_per_unit == math.inf:
+            return part.rewards, part.issued.astype(np.float64), float(max(patterns.total_interactions, 1))
+        size = np.bincount(patterns.unit, patterns.interactions).astype(np.float64)
+        scale = np.minimum(self.most_per_unit / np.maximum(size, 1.0), 1.0)[patterns.unit]
+        times: Floats = patterns.interactions.astype(np.float64) * scale
+        clicks = times[query_of_document(patterns.offsets)] * (1.0 if patterns.rewards is None else patterns.rewards)
+        rewards: Floats = np.bincount(patterns.documents, clicks, part.cells).astype(np.float64)
+        issued: Floats = np.bincount(patterns.query, times, part.strata).astype(np.float64)
+        return rewards, issued, max(float(times.sum()), 1.0)
 
     def rest(self, examination: Floats, most_weight: float) -> float:
         """Return what the terms may lack: the exposure that they leave out, as if all of it were clicked.
@@ -165,16 +176,17 @@ class Comparison:
             used = self.ratio(examination, most_weight) * self.logging_exposure(examination)
             left = self._total(examination) - np.bincount(part.stratum, np.where(self._ranked, used, 0.0), part.strata)
         # a click at a rank with examination 1 has the chance relevance(d): at most 1 / the largest examination
-        scale = self.most_reward / float(examination.max()) / max(float(part.issued.sum()), 1.0)
-        return scale * float(np.maximum(left, 0.0) @ part.issued)
+        _, issued, _ = self._counted
+        scale = self.most_reward / float(examination.max()) / max(float(issued.sum()), 1.0)
+        return scale * float(np.maximum(left, 0.0) @ issued)
 
     def allowance(self, examination: Floats, most_weight: float) -> float:
         """Return by how much drift that the log does not show could have moved the mean, up or down."""
         if not self.drifts:
             return 0.0
-        earned = np.where(self._ranked, self.ratio(examination, most_weight), 0.0) * self.part.rewards
-        moved = sum(drift.of(self.part.pair).allowance(earned) for drift in self.drifts)
-        return moved / max(self.part.patterns.total_interactions, 1)
+        rewards, _, interactions = self._counted
+        earned = np.where(self._ranked, self.ratio(examination, most_weight), 0.0) * rewards
+        return sum(drift.of(self.part.pair).allowance(earned) for drift in self.drifts) / interactions
 
     def _total(self, examination: Floats) -> Floats:
         """Stratum -> exposure of all documents under the new ranker; 0 where it does not rank the query."""

@@ -75,6 +75,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
         known=inputs.logging_scores is not None,
         random_per_unit=settings.random_per_unit,
         trust_candidates=settings.trust_candidates,
+        given=inputs.examination is not None,
     )
     rankers = Rankers(log, ranker, inputs.logging_scores)
     past = [one.statistics(PARTS, shown_pairs(one)) for one in inputs.earlier]
@@ -110,7 +111,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
         bound=settings.bound,
         serve_as=ranker.serve_as,
         interactions=differences.interactions,
-        click_rate=test.click_rate(),
+        click_rate=test.click_rate,
         logging_exposure="known" if known else "counted",
         strata="query and period" if by_period else "query",
         examination={
@@ -132,6 +133,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
         trained_until=until,
         needed=needed_to_decide(judge, lower, upper, settings.tolerance, log) if verdict is Verdict.MORE_DATA else None,
         unit="query" if by_query(log) else log.manifest.get("unit"),
+        most_per_unit=settings.most_per_unit,
         reward=(log.manifest.get("reward") or {}).get("column"),
         doubts=doubts.doubts,
         assumptions=(
@@ -144,7 +146,7 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
         ),
         warnings=(
             *warnings_of(judge, worth, missing, ranker, changes=not lower == upper == 0.0),
-            *(few_large_units(log, differences, delta, settings.tolerance) if verdict is Verdict.MORE_DATA else ()),
+            *(few_large_units(log, differences, settings) if verdict is Verdict.MORE_DATA else ()),
         ),
         inputs={"model": ranker.description, "log": log.manifest}
         | ({"earlier": [described(one.manifest) for one in inputs.earlier]} if inputs.earlier else {}),
@@ -185,6 +187,11 @@ def _check_call(inputs: VerdictInputs, settings: CertifySettings) -> None:
         raise UsageError(f"the log is split by query, but its units ({unit}) span queries; choose one of the two.")
     if settings.most_per_unit is not None and unit is None and not by_query(log):
         raise UsageError("--most-per-unit needs units: give --unit COLUMN as well, or --split-by query.")
+    if settings.most_per_unit is not None and settings.random_per_unit and inputs.logging_scores is None:
+        raise UsageError(
+            "--most-per-unit and --random-per-unit cannot both be given, unless the scores behind the rankings are "
+            "known: exposure is counted over all interactions, and a user with many would distort it."
+        )
     if (unit is not None or by_query(log)) and not BOUNDS[settings.bound].units:
         raise UsageError(f"the bound '{settings.bound}' cannot take units; choose one-look or betting.")
 

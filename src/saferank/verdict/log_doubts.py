@@ -46,16 +46,19 @@ def log_doubts(
     known: bool,
     random_per_unit: bool = False,
     trust_candidates: bool = False,
+    given: bool = False,
 ) -> LogDoubts:
     """Return what doctor finds; raise `Refused` if a finding stands in the way of any verdict.
 
     `features`: those that the new ranker has, if it has any. `known`: the logging policy is, and then it does not
     matter how demand changes. `random_per_unit`: rankings that depend on the user were drawn at random, not by taste.
-    `trust_candidates`: any candidate could be shown in every impression, though lists come in kinds.
+    `trust_candidates`: any candidate could be shown in every impression, though lists come in kinds. `given`: the
+    examination curve is, and then a position without rows does not matter.
     """
     health = diagnose(log, features, em=False, replicates=REPLICATES)
     doubts = []
     ignored = {*(("personalised", KINDS) if random_per_unit else ()), *(BY_HOUR if known else ())}
+    ignored |= {"position-without-rows"} if given else set()
     for finding in health.findings:
         if finding.code.startswith(ELSEWHERE) or finding.code in ignored:
             continue

@@ -11,6 +11,7 @@ from saferank.logs.periods import moment_text
 from saferank.verdict.curves import UNCHECKED
 from saferank.verdict.judge import Judge
 from saferank.verdict.new_ranker import NewRanker
+from saferank.verdict.settings import CertifySettings
 
 EXAMINATION = "the examination of the ranks is as estimated from the log, within its confidence set"
 GIVEN = "the examination of the ranks is as it was given, within the range stated"
@@ -20,12 +21,12 @@ EARLIER = "one ranker made each earlier log, and its users examined the ranks as
 WITHIN = "the relevance of a document did not change within a period"
 UNSEEN = "the ranker was made without the held-out part of the log, as its maker states"
 UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
-CAPPED = "what is shown does not depend on how many interactions a user has"
+CAPPED = "each interaction draws its ranking anew, whoever asks and however often"
 FEW_TIED = 0.01
 """Share of the exposure on documents with equal scores that goes without saying."""
 FEW_CLICKS = 50.0
 """Effective clicks below which a verdict rests on very little."""
-PER_UNIT = (1000, 500, 200, 100, 50, 20, 10, 5)
+PER_UNIT = (1000, 500, 200, 100, 50, 20, 10, 5, 3)
 """Interactions that a unit may count with, to choose from."""
 Z, LARGE = 2.5, 1.0
 """How far a bound is below the mean, at most: so many standard errors, and so many times the loss of the largest unit
@@ -53,21 +54,22 @@ def unit_name(log: AggregatedLog) -> str:
     return "query" if by_query(log) else str(log.manifest.get("unit"))
 
 
-def few_large_units(log: AggregatedLog, differences: Differences, delta: float, tolerance: float) -> Iterator[str]:
-    """Yield what would probably decide, if a few large units keep the verdict open."""
-    if differences.sizes is None:
+def few_large_units(log: AggregatedLog, differences: Differences, settings: CertifySettings) -> Iterator[str]:
+    """Yield what the next look would probably decide with, if a few large units keep the verdict open."""
+    if differences.sizes is None or settings.most_per_unit is not None:
         return
+    delta = settings.delta / ((settings.look + 1) * (settings.look + 2))
     largest, name = differences.largest_size, unit_name(log)
     for most in (each for each in PER_UNIT if each < largest):
         counted = differences.at_most(most)
         width = Z * counted.standard_error - LARGE * counted.low * most * math.log(1.0 / delta) / counted.interactions
-        if counted.mean - width >= -tolerance:
+        if counted.mean - width >= -settings.tolerance:
             share = counted.interactions / differences.interactions
             yield (
                 f"one {name} has {largest / differences.interactions:.1%} of the held-out interactions, and the bound "
-                f"has to allow for such a one that dislikes what is new. --most-per-unit {most} would probably decide: "
-                f"each {name} then counts with at most {most} interactions, {share:.0%} of all, and these are what the "
-                "verdict covers."
+                f"has to allow for such a one that dislikes what is new. As a further look, --most-per-unit {most} "
+                f"would probably decide: each {name} then counts with at most {most} interactions, {share:.0%} of all, "
+                "and these are what the verdict covers."
             )
             return
 
