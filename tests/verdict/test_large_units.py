@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from saferank.doctor.possible_drift import PossibleDrift
 from saferank.engine.errors import UsageError
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.policy.serve import ServeAs
@@ -97,6 +98,12 @@ def test_what_is_counted_is_counted_alike_everywhere(world: World, log: Aggregat
     assert limited.mean(curve, 5.0) != pytest.approx(everything.mean(curve, 5.0))
     assert limited.click_rate == pytest.approx(judge(world, log, better, 3).click_rate)
     assert rankers.compare("certify", None, 0.0, 1e6).rest(curve, 5.0) == pytest.approx(everything.rest(curve, 5.0))
+    drift = PossibleDrift(0.1, np.ones(rankers.pairs.documents))
+    shares = [
+        replace(one, drifts=(drift,)).allowance(curve, 5.0) / (one.mean(curve, 5.0) + one.click_rate)
+        for one in (limited, everything)
+    ]
+    assert shares[0] == pytest.approx(shares[1])  # the same share of what the new ranker earns
     assert limited.rest(curve, 5.0) != pytest.approx(everything.rest(curve, 5.0))
 
 
