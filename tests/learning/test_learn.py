@@ -19,9 +19,10 @@ from saferank.engine.types.log_statistics import LogStatistics
 from saferank.features.schema import FeatureSchema
 from saferank.lab.simulate import simulate
 from saferank.learning.boosting import boost
-from saferank.learning.climb import climb
+from saferank.learning.climb import STOPS, climb
 from saferank.learning.correction import correct
 from saferank.learning.evidence import find_evidence
+from saferank.learning.foresight import most_worth
 from saferank.learning.learn import LIKELY, learn, queries_come_again
 from saferank.learning.logged_parts import logged_parts
 from saferank.learning.methods import METHODS, LoggedPart
@@ -209,6 +210,20 @@ def test_auto_climbs_where_rankings_vary_and_queries_come_again() -> None:
     assert "gain-bound" not in {one.name for one in result.path}
     climb(expected, find_evidence(expected, train, validation))
     assert parameters(scorer) == parameters(expected)
+
+
+def test_a_path_ends_where_it_cannot_be_worth_enough_any_more() -> None:
+    train, validation, scorer = in_a_shop(8_000, sampled=True)
+    evidence = find_evidence(scorer, train, validation)
+    whole = climb(deepcopy(scorer), evidence)
+    for to_beat in (0.0, 0.9 * whole.worth):  # within reach: nothing changes
+        assert climb(deepcopy(scorer), evidence, to_beat=to_beat).path == whole.path
+    given_up = climb(deepcopy(scorer), evidence, to_beat=2.0 * whole.worth).path
+    assert given_up == whole.path[: len(given_up)]
+    assert len(given_up) < len(whole.path)
+    first, last = given_up[-2:]
+    left = len(STOPS) - len(given_up)
+    assert most_worth(last.gain + left * (last.gain - first.gain)) < 2.0 * whole.worth
 
 
 def by_query(train: LoggedPart, validation: LoggedPart) -> tuple[LoggedPart, LoggedPart]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from saferank.engine.objectives.direct_method import direct_method
 from saferank.learning.boosting import PARAMETERS as BOOSTING
 from saferank.learning.boosting import newton_step
 from saferank.learning.evidence import Evidence
-from saferank.learning.foresight import Foreseen
+from saferank.learning.foresight import Foreseen, most_worth
 from saferank.learning.lightgbm_trees import built, can_split, first_features, forest_of, give_memory_back, threads_for
 from saferank.learning.training_loop import Epoch, FitResult
 from saferank.policy.scorers.forest import Forest
@@ -34,16 +34,22 @@ class _Enough(Exception):
 
 
 def climb(
-    scorer: Trees, evidence: Evidence, *, seed: int = 0, progress: Callable[[Epoch], None] | None = None
+    scorer: Trees,
+    evidence: Evidence,
+    *,
+    to_beat: float = 0.0,
+    seed: int = 0,
+    progress: Callable[[Epoch], None] | None = None,
 ) -> FitResult:
     """Add trees to the scorer, in place, that raise the clicks under the relevance after each document's own clicks.
 
         (1/N) sum_q N_q sum_d R(d) rho(d),    R = `Evidence.relevance`
 
     The policies after some numbers of trees are a path; of those with a gain, and a chance of a proof of at least
-    LEAST_CHANCE, the one of the largest foreseen worth is taken. Trees can tell apart the documents that they are
-    grown on, so this is for a verdict on the same queries. For new queries use `correct`, which goes by clicks on
-    other queries.
+    LEAST_CHANCE, the one of the largest foreseen worth is taken. No more trees are grown once the path would stay below
+    a worth `to_beat` even if every further stop gained as much as the last one did. Trees can tell apart the documents
+    that they are grown on, so this is for a verdict on the same queries. For new queries use `correct`, which goes by
+    clicks on other queries.
     """
     import lightgbm
 
@@ -57,8 +63,7 @@ def climb(
         scores = (start + added).astype(np.float32)
         if done in STOPS:
             path[done] = evidence.foresight.of(f"{done} trees", scores)
-            best = max(path.values(), key=lambda one: one.worth)
-            if all(one.worth < best.worth for one in list(path.values())[-WORSE:]) or done == STOPS[-1]:
+            if _ends(list(path.values()), len(STOPS) - STOPS.index(done) - 1, to_beat):
                 raise _Enough
         value, slope = objective.value_and_slope(scores)
         done += 1
@@ -85,3 +90,12 @@ def climb(
         return FitResult(0, (), path=tuple(path.values()))
     scorer.grow(Forest.joined([scorer.forest, added]))
     return FitResult(best, (), path=tuple(path.values()), chosen=path[best], saw_validation=True)
+
+
+def _ends(path: Sequence[Foreseen], left: int, to_beat: float) -> bool:
+    """Whether the path need not go on: no stop is left, it got worse, or `to_beat` is out of reach."""
+    best = max(one.worth for one in path)
+    if left == 0 or all(one.worth < best for one in path[-WORSE:]):
+        return True
+    rise = path[-1].gain - path[-2].gain if len(path) > 1 else math.inf
+    return to_beat > 0 and most_worth(path[-1].gain + left * max(rise, 0.0)) < to_beat

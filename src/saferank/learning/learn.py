@@ -87,7 +87,7 @@ def choose(
     kept = correct(scorer, evidence)
     if queries_come_again(train, validation):
         grown = deepcopy(begin)
-        climbed = climb(grown, evidence, seed=seed, progress=progress)
+        climbed = climb(grown, evidence, to_beat=kept.worth, seed=seed, progress=progress)
         path = (*kept.path, *climbed.path)
         if climbed.worth > kept.worth:
             scorer.grow(grown.forest)

@@ -121,13 +121,14 @@ def _salt(patterns: ClickPatterns) -> str:
 
 def extreme_sums(weights: Floats, offsets: NDArray[np.int64], cutoff: int) -> tuple[float, float]:
     """Return the least and the largest sum of weights that at most `cutoff` documents of one query can have."""
-    query, shown = query_of_document(offsets), place_in_query(offsets) < cutoff
-    ends = []
-    for sign in (1.0, -1.0):
-        signed = sign * weights
-        least = np.where(shown, np.minimum(signed[np.lexsort((signed, query))], 0.0), 0.0)
-        ends.append(sign * float(np.add.reduceat(least, offsets[:-1]).min(initial=0.0)))
-    return ends[0], ends[1]
+    return least_sum(weights, offsets, cutoff), -least_sum(-weights, offsets, cutoff)
+
+
+def least_sum(weights: Floats, offsets: NDArray[np.int64], cutoff: int) -> float:
+    """Return the least sum of weights that at most `cutoff` documents of one query can have."""
+    order, shown = np.lexsort((weights, query_of_document(offsets))), place_in_query(offsets) < cutoff
+    least = np.where(shown, np.minimum(weights[order], 0.0), 0.0)
+    return float(np.add.reduceat(least, offsets[:-1]).min(initial=0.0))
 
 
 def second_moments(
