@@ -158,5 +158,5 @@ class Foresight:
 
 
 def _dot(left: Floats, right: Floats) -> float:
-    """Return the sum of products, without BLAS, whose threads wait for each other for milliseconds on a busy machine."""
+    """Return the sum of products, without BLAS, whose threads wait milliseconds for each other on a busy machine."""
     return float(np.einsum("i,i->", left, right))
