@@ -139,6 +139,7 @@ class ShopLog:
         row = np.repeat(drawn, ranks)
         tables["sample"] = {
             "part": _taken(PARTS, part[row]), "period": period[row], "hour": hour.take(pa.array(row)),
+            "moment": self.second[row] if timestamps else pa.nulls(len(row), pa.int32()),
             "unit": unit_of(row), "impression": np.repeat(np.arange(len(drawn)), ranks),
             "query_id": _taken(shop.query_ids, self.query[row]),
             "document_id": _taken(shop.document_ids, self.rows[drawn].ravel()),

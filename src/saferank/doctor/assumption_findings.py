@@ -105,6 +105,13 @@ def _given(health: Health) -> Finding:
 def click_findings(health: Health) -> Iterator[Finding]:
     """Yield what supports and what contradicts users who click as the verdict assumes."""
     odd, bots, units = health.suspicious, health.suspicious.all_clicked, health.suspicious.units
+    if health.repeated.significant:
+        text = (
+            f"About {health.repeated.share:.0%} of the impressions are copies of another one: same query, time, list "
+            "and clicks, under a different id. Copies of held-out clicks are then in the training data, and every copy "
+            "counts as further evidence."
+        )
+        yield blocking("repeated-impressions", text, "Leave the copies out: one impression per query, time and list.")
     if bots is not None and bots.significant:
         text = (
             f"In {bots.found / bots.impressions:.1%} of the impressions everything is clicked; with real users that "

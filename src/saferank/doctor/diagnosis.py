@@ -27,6 +27,7 @@ from saferank.doctor.log_measures import coverage, randomness, traffic
 from saferank.doctor.moment import follows_moment
 from saferank.doctor.position_based import position_based
 from saferank.doctor.ranker_changes import compared, ranker_changes
+from saferank.doctor.repeated_impressions import repeated_impressions
 from saferank.doctor.strata import counts_by_stratum
 from saferank.doctor.suspicious_clicks import likely_unit, suspicious_clicks
 from saferank.engine.propensity.examination_estimate import estimate_by_both, estimate_examination
@@ -136,6 +137,7 @@ def diagnose(
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
         list_ends=list_ends(sample),
+        repeated=repeated_impressions(sample, statistics.total_interactions),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if features is None else coverage(aggregated, statistics, pairs, features),

@@ -20,6 +20,7 @@ from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.moment import Moment
 from saferank.doctor.position_based import PositionBased
 from saferank.doctor.ranker_changes import RankerChanges
+from saferank.doctor.repeated_impressions import RepeatedImpressions
 from saferank.doctor.suspicious_clicks import SuspiciousClicks
 from saferank.engine.errors import in_python
 from saferank.engine.propensity.examination_estimate import ExaminationEstimate
@@ -103,6 +104,8 @@ class Health:
     """Whether the lists of a query come in kinds, as filters or second pages make them."""
     list_ends: ListEnds
     """Whether lists end because of what was clicked."""
+    repeated: RepeatedImpressions
+    """Whether impressions were logged twice."""
     suspicious: SuspiciousClicks
     randomness: Randomness
     coverage: Coverage | None

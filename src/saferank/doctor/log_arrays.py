@@ -100,6 +100,8 @@ class SampledImpressions:
     period: Integers
     hour: Integers | None = None
     """Hour of the day (UTC), -1 where there is none; None if there is none at all."""
+    moment: Integers | None = None
+    """Number of the exact time, -1 where there is none; None if there is none at all."""
     unit: Integers | None = None
     """Number of the user or session, if the log was aggregated with such units."""
     groups: dict[str, Integers] = field(default_factory=dict)
@@ -136,7 +138,7 @@ def sampled_impressions(aggregated: AggregatedLog, pairs: RankingData) -> Sample
         return None
     impression, position = (rows[name].to_numpy().astype(np.int64) for name in ("impression", "position"))
     order = np.lexsort((position, impression))
-    hour = rows["hour"].fill_null(-1).to_numpy().astype(np.int64)
+    hour, moment = (rows[name].fill_null(-1).to_numpy().astype(np.int64) for name in ("hour", "moment"))
     starts = np.flatnonzero(np.diff(impression[order], prepend=-1))
     names = aggregated.manifest.get("groups") or []
     groups = pc.list_flatten(rows["groups"]).to_numpy().astype(np.int64).reshape(-1, max(len(names), 1))
@@ -147,6 +149,7 @@ def sampled_impressions(aggregated: AggregatedLog, pairs: RankingData) -> Sample
         click=rows["click"].to_numpy()[order].astype(np.float64),
         period=rows["period"].to_numpy()[order].astype(np.int64),
         hour=None if rows["hour"].null_count == len(rows) else hour[order],
+        moment=None if rows["moment"].null_count == len(rows) else moment[order],
         unit=None if rows["unit"].null_count == len(rows) else codes(rows["unit"])[order],
         groups={name: groups[order, place] for place, name in enumerate(names)},
     )

@@ -39,21 +39,22 @@ SCHEMAS = {
         {"part": _TEXT, "query_id": _TEXT, "ranking": _TEXTS, "clicked": _TEXTS, "interactions": _COUNT}
     ),
     "sample": pa.schema(
-        {**_WHERE, "hour": _NUMBER, "unit": _TEXT, "impression": _COUNT, **_PLACE, "click": pa.int8()}
-        | {"groups": pa.list_(pa.int8())}
+        {**_WHERE, "hour": _NUMBER, "moment": _NUMBER, "unit": _TEXT, "impression": _COUNT, **_PLACE}
+        | {"click": pa.int8(), "groups": pa.list_(pa.int8())}
     ),
 }
 """Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click; `rewards`
 are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
-everywhere in a log without timestamps; `hour` is that of the day (UTC), null unless periods are days or longer; `unit`
-is null unless the log was aggregated with one, and then a number in place of the user's or session's id; `groups` are
-numbers of the values of the columns that the manifest lists under this name, null if it lists none."""
+everywhere in a log without timestamps; `hour` is that of the day (UTC), null unless periods are days or longer;
+`moment` is the same number for the same time, null without timestamps; `unit` is null unless the log was aggregated
+with one, and then a number in place of the user's or session's id; `groups` are numbers of the values of the columns
+that the manifest lists under this name, null if it lists none."""
 ADDED_LATER: dict[str, dict[str, int | None]] = {
     "shown_counts": {"period": 0},
     "patterns": {"period": 0, "unit": None, "rewards": None},
-    "sample": {"hour": None, "groups": None},
+    "sample": {"hour": None, "moment": None, "groups": None},
 }
-"""Columns that older folders lack, and what they hold then: all but `hour` and `groups` came with version 2."""
+"""Columns that older folders lack, and what they hold then: all but those of the sample came with version 2."""
 FILES = {name: f"{name}.parquet" for name in SCHEMAS} | {"shown_counts": "impressions.parquet"}
 
 

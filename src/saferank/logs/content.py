@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from saferank.logs.run_query import SETTINGS, quietly
 
-NOT_CONTENT = ("segment", "impression", "interactions")
-"""Columns that are chosen for the verdict, numbered in the order of the rows, or a number of equal rows."""
+NOT_CONTENT = ("segment", "impression", "interactions", "moment")
+"""Columns that are chosen for the verdict, numbered in the order of the rows, or a number of equal rows. `moment` is a
+number, and came after the first ledgers."""
 SEPARATOR = "\x1f"
 
 

@@ -36,8 +36,9 @@ def interactions_of(
 ) -> ir.Table:
     """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
 
-    There is a `period` if `periods` are given, an `hour` of the day if these are days or longer, and a `segment`, a
-    `unit` and `rewards` if the log has such a column; `rewards` are in the order of `clicked`, null without a click.
+    There is a `period` if `periods` are given, an `hour` of the day if these are days or longer, and the `first` time
+    of its rows if one of these or the split needs it. There are a `segment`, a `unit` and `rewards` if the log has such
+    a column; `rewards` are in the order of `clicked`, null without a click.
     `counted` is false if the impression shows nothing within the cutoff. For `bad` and `suspect` see
     `impression_checks`. `last` is the largest position of the log.
     """
@@ -66,7 +67,7 @@ def interactions_of(
         found = found.mutate(period=periods.number(found["first"]))
         if periods.length >= DAY:
             found = found.mutate(hour=periods.hour(found["first"]))
-    further = [name for name, there in (("hour", "hour" in found.columns), ("counted", last > cutoff)) if there]
+    further = [name for name in ("hour", "first") if name in found.columns] + (["counted"] if last > cutoff else [])
     return found.select("impression_id", *_keys(found), *further, "bad", "suspect")
 
 
@@ -139,7 +140,7 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
         drawn = drawn.mutate(digest=digest(ibis.literal("sample:") + drawn["impression_id"].cast("string"), engine))
         share = (SAMPLED + 6 * SAMPLED**0.5) / impressions  # six standard deviations more than wanted, to sort few
         drawn = drawn.filter(drawn["digest"] < threshold(min(share, 1.0))).order_by("digest").limit(SAMPLED)
-    kept = [name for name in ("part", "period", "hour", "unit") if name in drawn.columns]
+    kept = [name for name in ("part", "period", "hour", "first", "unit") if name in drawn.columns]
     shown = log.filter(log["position"] <= cutoff)
     click, position = ibis.ifelse(shown["click"] > 0, 1, 0).cast("int8"), shown["position"].cast("int32")
     groups = [name for name in GROUPS if name in shown.columns]
@@ -199,6 +200,8 @@ def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, 
     codes = np.stack([*found.values()], axis=1) if found else np.zeros((len(rows), 0), np.int64)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(codes.ravel(), pa.int8()), codes.shape[1]) if found else None
     rows = rows.append_column("impression", pa.array(number))
+    if "first" in rows.column_names:
+        rows = rows.append_column("moment", rows["first"].combine_chunks().dictionary_encode().indices)
     if lists is not None:
         rows = rows.append_column("groups", lists)
     return conformed(rows, "sample"), [*found]
