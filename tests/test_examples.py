@@ -13,12 +13,13 @@ import typer
 import yaml
 
 from saferank.cli.main import app
-from saferank.doctor import assumption_findings, log_findings
+from saferank.doctor import assumption_findings, log_findings, user_findings
 from saferank.verdict import checks
 
 ROOT = Path(__file__).parents[1]
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 EXAMPLES = sorted((ROOT / "examples").iterdir())
+FINDINGS = assumption_findings, log_findings, user_findings
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(?:sh|console|)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINE = re.compile(r"^(?:\$ |docker run .* (?=saferank ))?saferank (\w+) (.*?)(?:[;>|].*)?$", re.MULTILINE)
@@ -99,7 +100,7 @@ def test_the_dockerfile() -> None:
 
 def test_every_reason_for_no_verdict_is_on_the_page_of_doctor() -> None:
     page = (ROOT / "docs/doctor.md").read_text()
-    sources = "".join(Path(module.__file__ or "").read_text() for module in (assumption_findings, log_findings))
+    sources = "".join(Path(module.__file__ or "").read_text() for module in FINDINGS)
     codes = set(re.findall(r'(?:blocking|yield found)\(\s*"([a-z-]+)"', sources))
     assert len(codes) > 10
     refused = "".join(file.read_text() for file in Path(checks.__file__ or "").parent.glob("*.py"))

@@ -466,6 +466,19 @@ def test_certify_keeps_a_ledger_beside_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_training")
+def test_users_are_named_in_python_as_on_the_command_line(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    world = noisy_world(20, seed=rng)
+    pq.write_table(world.draw(1_000, rng).table(), tmp_path / "log.parquet")
+    data, ranker = world.shop.features(rng, columns=2), SafeRanker(**LINEAR_CRM, cutoff=3, training=QUICK)
+    ranker.fit(tmp_path / "log.parquet", data, unit="user_id")
+    assert ranker.policy.inputs["log"]["unit"] == "user_id"
+    loaded = load_log(tmp_path / "log.parquet", cutoff=3)
+    with pytest.raises(UsageError):
+        ranker.fit(loaded, data, unit="user_id")
+
+
+@pytest.mark.usefixtures("short_training")
 def test_a_model_is_the_same_look_before_and_after_it_is_saved(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     world = noisy_world(20, seed=rng)

@@ -176,6 +176,7 @@ class SafeRanker:
         document: str | ArrayLike | None = None,
         timestamp: str | ArrayLike | None = None,
         columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
         earlier: Sequence[str | Path | Tabular | AggregatedLog] = (),
         live: str | Path | Policy | None = None,
         progress: Callable[[Step], None] | None = None,
@@ -195,6 +196,7 @@ class SafeRanker:
                 of impression and document, and the time. Arrays, or names of columns of `X`.
             columns: our names of columns -> those of the log where they differ, as in `{"click": "clicked"}`; ids are
                 found by these names in the features too.
+            unit: column of the log that names users or sessions, whose interactions are kept in one part.
             earlier: logs of the rankers before, whatever they were: they teach about relevance, with all their parts,
                 so nothing can be certified on them. None of them may be part of the log.
             live: the policy that drew the rankings of the log (`serve_as="sampled"`), or its folder: learning begins
@@ -210,8 +212,8 @@ class SafeRanker:
         )  # fmt: skip
         policy = live_policy(live, self.logging_scores)
         aggregated, data, indicators = load_fit_inputs(
-            log, features, start=policy, cutoff=self.wanted_cutoff, columns=columns, categorical=self.categorical,
-            missing=self.settings.missing, logging_scores=self.logging_scores,
+            log, features, start=policy, cutoff=self.wanted_cutoff, columns=columns, unit=unit,
+            categorical=self.categorical, missing=self.settings.missing, logging_scores=self.logging_scores,
         )  # fmt: skip
         examination, known_from = self._examination(aggregated, data)
         given = None if self.examination is None else examination

@@ -1,4 +1,4 @@
-"""Findings about what a verdict assumes: examination, how users click, and what changed over time or by user."""
+"""Findings about what a verdict assumes: examination, how users click, what changed over time, and complete lists."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,6 @@ from saferank.doctor.health import Finding, Health, blocking, caution, good
 from saferank.doctor.hour_of_day import LEAST_SIZE, HourOfDay
 from saferank.logs.periods import datetime_of
 
-FEW_REPEATS = 0.2
-"""Share of what was shown in queries that a user issued twice, below which rankings by user cannot be found."""
 ABOVE_ONE, ABOVE_ONE_ERRORS = 1.1, 3.3
 """A rank is examined more often than rank 1 if by more than a tenth, and by so many standard errors."""
 BLOCKING_BOTS = 0.015
@@ -150,9 +148,16 @@ def _position_based(health: Health) -> Finding:
             signs.append(f"with rank, clicks on poor documents fall {steeper} than clicks on good ones")
         text = (
             f"Clicks depend on more than rank and document: {'; '.join(signs)}. Users may not be position-based, "
-            "bots may be among them, or rankings may depend on the user or the time."
+            "bots may be among them, rankings may depend on the user or the time, or searches or rows may be missing "
+            "from the log, or be in it twice."
         )
-        remedy = "A verdict that assumes position-based clicks does not hold here: compare the rankers in an A/B test."
+        remedy = (
+            "A verdict that assumes position-based clicks does not hold here. If the log is complete, and users look "
+            "further down for some kinds of queries than for others, try one log for each kind; otherwise compare the "
+            "rankers in an A/B test."
+        )
+        if health.suspicious.rows_missing > MANY_GAPS:
+            remedy = f"In {health.suspicious.rows_missing:.0%} of the impressions, rows are missing. Log all rows."
         return blocking("not-position-based", text, remedy)
     if not np.isfinite([tests.context.error, tests.trust.error]).any():
         text = "Whether clicks depend only on position and relevance is unknown, because documents hardly change ranks."
@@ -251,40 +256,6 @@ def _periods(health: Health) -> str:
     return "hours" if each < 12 * 3600 else "days" if each < 36 * 3600 else "periods"
 
 
-def group_findings(health: Health) -> Iterator[Finding]:
-    """Yield the columns of the log that rankings follow, and whether demand does too."""
-    for group in health.groups:
-        if not group.ranker.significant or group.ranker.size < LEAST_SIZE:
-            continue
-        text = (
-            f"Rankings depend on {group.column}: two interactions of a query show the same document at a rank less "
-            f"often if {group.column} differs, by {100 * group.ranker.size:.1f} percentage points."
-        )
-        remedy = f"Add {group.column} to query_id (shoes|{group.column}=...)."
-        if group.follows_demand:
-            text += (
-                " Clicks on the same document at the same rank depend on it too, so they show how good a document is "
-                "only for the group that it is shown to."
-            )
-            yield blocking("ranker-follows-group", text, remedy)
-        else:
-            text += " No sign was found that demand does; if it does a little, a verdict errs a little."
-            yield caution("ranker-by-group", text, f"To be sure: {remedy[0].lower()}{remedy[1:]}")
-
-
-def context_findings(health: Health) -> Iterator[Finding]:
-    """Yield whether something that the log does not hold decides what is shown and what is wanted."""
-    if health.hidden_context.significant:
-        text = (
-            "Clicks on the same document at the same rank depend on what else is shown: lists that are alike are "
-            f"clicked alike ({health.hidden_context.z:.1f} standard errors). Something that is not part of the query "
-            "seems to decide both what is shown and what is wanted: the user's taste, the region, the season. Then "
-            "clicks show how good a document is only for those to whom it is shown."
-        )
-        remedy = "Add what rankings depend on to query_id. If some impressions were logged twice, leave the copies out."
-        yield blocking("hidden-context", text, remedy)
-
-
 def list_findings(health: Health) -> Iterator[Finding]:
     """Yield whether something other than the ranker limits what can be shown."""
     kinds, ends = health.list_kinds, health.list_ends
@@ -310,35 +281,3 @@ def list_findings(health: Health) -> Iterator[Finding]:
         if not health.periods:
             remedy += " If the ranker changed during the log, name its timestamps (--column timestamp=THEIRS)."
         yield blocking("lists-in-kinds", text, remedy)
-
-
-def user_findings(health: Health) -> Iterator[Finding]:
-    """Yield whether the log has users that were not named, and whether rankings depend on the user."""
-    found, column = health.personalised, health.likely_unit
-    if column is not None:
-        text = (
-            f"The log has a column {column}, but --unit was not given. If users come back, their clicks depend on each "
-            "other, and no verdict holds."
-        )
-        yield caution("units-not-named", text, f"With --unit={column}, a verdict also holds for returning users.")
-    if found.significant:
-        text = (
-            "Rankings depend on the user: two interactions of a query show the same document at a rank more often if "
-            f"they are from the same user, by {100 * found.size:.1f} percentage points. If rankings follow the user's "
-            "taste, clicks do not show how good a document is for others."
-        )
-        remedy = (
-            "Add the group that rankings depend on to query_id. If rankings were drawn at random for each user, use "
-            "certify --random-per-unit."
-        )
-        yield blocking("personalised", text, remedy)
-    elif found.repeated < FEW_REPEATS and not health.hidden_context.significant:
-        why = "users seldom repeat a query"
-        if health.suspicious.units is None:
-            why = "this needs --unit" if column is None else f"this needs --unit={column}"
-        text = (
-            "Nothing shows that rankings depend on who is asking, but a slight dependence cannot be excluded: "
-            f"{why}. If there is one, no verdict holds."
-        )
-        remedy = "In that case, add what rankings depend on to query_id."
-        yield caution("personalised-unchecked", text, remedy)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saferank.doctor.drift import FEW_REPEATED, demand_drift, personalised, ranker_moved
+from saferank.doctor.earlier_searches import earlier_searches
 from saferank.doctor.effective_size import effective_size
 from saferank.doctor.examination_check import examination_check
 from saferank.doctor.feature_columns import feature_columns
@@ -135,6 +136,7 @@ def diagnose(
         hidden_context=hidden_context(sample, pairs, np.random.default_rng([seed, 3]), by_period=ranker.significant),
         position_based=position_based(sample, strata, rng, by_period=demand.significant or within),
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
+        earlier_searches=earlier_searches(sample, pairs, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
         list_ends=list_ends(sample),
         repeated=repeated_impressions(sample, statistics.total_interactions),

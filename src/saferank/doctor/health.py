@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.drift import Drift
+from saferank.doctor.earlier_searches import EarlierSearches
 from saferank.doctor.effective_size import EffectiveSize
 from saferank.doctor.examination_check import ExaminationCheck
 from saferank.doctor.feature_columns import FeatureColumns
@@ -100,6 +101,8 @@ class Health:
     position_based: PositionBased
     personalised: Drift
     """Whether rankings depend on the user."""
+    earlier_searches: EarlierSearches
+    """Whether clicks, or rankings, depend on earlier searches of the user."""
     list_kinds: ListKinds
     """Whether the lists of a query come in kinds, as filters or second pages make them."""
     list_ends: ListEnds

@@ -101,7 +101,7 @@ class SampledImpressions:
     hour: Integers | None = None
     """Hour of the day (UTC), -1 where there is none; None if there is none at all."""
     moment: Integers | None = None
-    """Number of the exact time, -1 where there is none; None if there is none at all."""
+    """Number of the exact time, in their order, -1 where there is none; None if there is none at all."""
     unit: Integers | None = None
     """Number of the user or session, if the log was aggregated with such units."""
     groups: dict[str, Integers] = field(default_factory=dict)

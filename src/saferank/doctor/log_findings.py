@@ -1,6 +1,7 @@
 """What the numbers of a log mean, in plain words: what it can and cannot support, and what to log differently.
 
-All findings, in the order in which they are shown; those about what a verdict assumes are in `assumption_findings`.
+All findings, in the order in which they are shown; those about what a verdict assumes are in `assumption_findings`
+and `user_findings`.
 """
 
 from collections.abc import Iterator
@@ -8,15 +9,13 @@ from collections.abc import Iterator
 from saferank.doctor.assumption_findings import (
     RANDOMISE,
     click_findings,
-    context_findings,
     examination_finding,
-    group_findings,
     list_findings,
     time_findings,
-    user_findings,
 )
 from saferank.doctor.feature_columns import FeatureColumns
 from saferank.doctor.health import Finding, Health, Level, blocking, caution, good
+from saferank.doctor.user_findings import context_findings, group_findings, user_findings
 from saferank.features.schema import listed
 from saferank.logs.row_checks import describe_dropped
 

@@ -36,20 +36,24 @@ def load_fit_inputs(
     start: Policy | None,
     cutoff: int | None,
     columns: Mapping[str, str] | None,
+    unit: str | None,
     categorical: Sequence[str],
     missing: Missing,
     logging_scores: str | None,
 ) -> tuple[AggregatedLog, RankingData, tuple[str, ...]]:
     """Return log, features, and which of them got an indicator; raise if log and features do not belong together.
 
-    `cutoff` is the number of ranks that was asked for, None for that of the log; `start` is as for `fit_policy`.
+    `cutoff` is the number of ranks that was asked for, None for that of the log; `unit` the column of users that was
+    asked for, None for that of a log that is counted already; `start` is as for `fit_policy`.
     """
-    aggregated = log if isinstance(log, AggregatedLog) else load_log(log, columns=columns, cutoff=cutoff)
+    aggregated = log if isinstance(log, AggregatedLog) else load_log(log, columns=columns, cutoff=cutoff, unit=unit)
     if cutoff not in (None, aggregated.cutoff):
         raise UsageError(
             f"cutoff or examination is for {cutoff} ranks, but {aggregated.source} is counted for "
             f"{aggregated.cutoff}; ask for as many, or aggregate it with that cutoff."
         )
+    if unit not in (None, aggregated.manifest.get("unit")):
+        raise UsageError(f"unit '{unit}': {aggregated.source} was aggregated without it; aggregate it again with it.")
     if isinstance(features, RankingData):
         data = with_ids(features)
     else:

@@ -46,7 +46,7 @@ SCHEMAS = {
 """Columns of each table. `clicked` of a pattern is sorted, and empty for the interactions without a click; `rewards`
 are those of the clicked documents, null unless the log was aggregated with a reward. `period` counts from 0 and is 0
 everywhere in a log without timestamps; `hour` is that of the day (UTC), null unless periods are days or longer;
-`moment` is the same number for the same time, null without timestamps; `unit` is null unless the log was aggregated
+`moment` numbers the times in their order, null without a timestamp; `unit` is null unless the log was aggregated
 with one, and then a number in place of the user's or session's id; `groups` are numbers of the values of the columns
 that the manifest lists under this name, null if it lists none."""
 ADDED_LATER: dict[str, dict[str, int | None]] = {

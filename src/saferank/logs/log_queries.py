@@ -201,7 +201,9 @@ def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, 
     lists = pa.FixedSizeListArray.from_arrays(pa.array(codes.ravel(), pa.int8()), codes.shape[1]) if found else None
     rows = rows.append_column("impression", pa.array(number))
     if "first" in rows.column_names:
-        rows = rows.append_column("moment", rows["first"].combine_chunks().dictionary_encode().indices)
+        times = rows["first"].combine_chunks()
+        order = pc.rank(times, tiebreaker="dense").cast(pa.int32())
+        rows = rows.append_column("moment", pc.if_else(times.is_valid(), order, None))
     if lists is not None:
         rows = rows.append_column("groups", lists)
     return conformed(rows, "sample"), [*found]

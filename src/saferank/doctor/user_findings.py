@@ -1,0 +1,99 @@
+"""Findings about who is asking: groups of users, their taste, and what they were shown before."""
+
+from collections.abc import Iterator
+
+from saferank.doctor.health import Finding, Health, blocking, caution
+from saferank.doctor.hour_of_day import LEAST_SIZE
+
+FEW_REPEATS = 0.2
+"""Share of what was shown in queries that a user issued twice, below which rankings by user cannot be found."""
+
+
+def group_findings(health: Health) -> Iterator[Finding]:
+    """Yield the columns of the log that rankings follow, and whether demand does too."""
+    for group in health.groups:
+        if not group.ranker.significant or group.ranker.size < LEAST_SIZE:
+            continue
+        text = (
+            f"Rankings depend on {group.column}: two interactions of a query show the same document at a rank less "
+            f"often if {group.column} differs, by {100 * group.ranker.size:.1f} percentage points."
+        )
+        remedy = f"Add {group.column} to query_id (shoes|{group.column}=...)."
+        if group.follows_demand:
+            text += (
+                " Clicks on the same document at the same rank depend on it too, so they show how good a document is "
+                "only for the group that it is shown to."
+            )
+            yield blocking("ranker-follows-group", text, remedy)
+        else:
+            text += " No sign was found that demand does; if it does a little, a verdict errs a little."
+            yield caution("ranker-by-group", text, f"To be sure: {remedy[0].lower()}{remedy[1:]}")
+
+
+def context_findings(health: Health) -> Iterator[Finding]:
+    """Yield whether something that the log does not hold decides what is shown and what is wanted."""
+    if health.hidden_context.significant:
+        text = (
+            "Clicks on the same document at the same rank depend on what else is shown: lists that are alike are "
+            f"clicked alike ({health.hidden_context.z:.1f} standard errors). Something that is not part of the query "
+            "seems to decide both what is shown and what is wanted: the user's taste, the region, the season. Then "
+            "clicks show how good a document is only for those to whom it is shown."
+        )
+        remedy = "Add what rankings depend on to query_id. If some impressions were logged twice, leave the copies out."
+        yield blocking("hidden-context", text, remedy)
+
+
+def user_findings(health: Health) -> Iterator[Finding]:
+    """Yield whether there are users that were not named, and whether searches depend on the user or on earlier ones."""
+    yield from _earlier_searches(health)
+    found, column = health.personalised, health.likely_unit
+    if column is not None:
+        text = (
+            f"The log has a column {column}, but --unit was not given. If users come back, their clicks depend on each "
+            "other, and no verdict holds."
+        )
+        yield caution("units-not-named", text, f"With --unit={column}, a verdict also holds for returning users.")
+    if found.significant:
+        text = (
+            "Rankings depend on the user: two interactions of a query show the same document at a rank more often if "
+            f"they are from the same user, by {100 * found.size:.1f} percentage points. If rankings follow the user's "
+            "taste, clicks do not show how good a document is for others."
+        )
+        remedy = (
+            "Add the group that rankings depend on to query_id. If rankings were drawn at random for each user, use "
+            "certify --random-per-unit."
+        )
+        yield blocking("personalised", text, remedy)
+    elif found.repeated < FEW_REPEATS and not health.hidden_context.significant:
+        why = "users seldom repeat a query"
+        if health.suspicious.units is None:
+            why = "this needs --unit" if column is None else f"this needs --unit={column}"
+        text = (
+            "Nothing shows that rankings depend on who is asking, but a slight dependence cannot be excluded: "
+            f"{why}. If there is one, no verdict holds."
+        )
+        remedy = "In that case, add what rankings depend on to query_id."
+        yield caution("personalised-unchecked", text, remedy)
+
+
+def _earlier_searches(health: Health) -> Iterator[Finding]:
+    found, remedy = (
+        health.earlier_searches,
+        "Keep only the first search of each user for a query, and certify on these.",
+    )
+    if found.clicks.significant:
+        rarer = "less" if found.clicks.effect < 0 else "more"
+        text = (
+            f"Users click {rarer} often on what they were shown in an earlier search: without this, there would be "
+            f"{abs(found.clicks.effect):.1%} {'more' if found.clicks.effect < 0 else 'fewer'} clicks. A new ranker "
+            "changes what users have seen before, and no verdict accounts for that."
+        )
+        yield blocking("users-remember", text, remedy)
+    if found.rankings.significant:
+        lower = "lower" if found.rankings.effect < 0 else "higher"
+        text = (
+            f"Once a user has clicked on a document, later searches show it {lower}. So the clicks on it come from "
+            "users of one kind, those who have not clicked on it or those who have, and do not show how good it is "
+            "for all."
+        )
+        yield blocking("ranker-remembers", text, remedy)

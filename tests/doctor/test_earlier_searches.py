@@ -1,0 +1,116 @@
+"""Searches that depend on earlier ones of the same user are found; tastes, and users who tire, are left alone."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.earlier_searches import SIGNIFICANT, EarlierSearches, earlier_searches
+from saferank.doctor.log_arrays import sampled_impressions, shown_pairs
+from saferank.logs.load_log import load_log
+from saferank.verdict.checks import Refused
+from saferank.verdict.log_doubts import log_doubts
+
+QUERIES, DOCUMENTS, RANKS, DAY = 20, 8, 4, 86_400
+EXAMINATION = 1.0 / np.arange(1, RANKS + 1) ** 0.7
+
+
+@dataclass(frozen=True)
+class Users:
+    """How users who come back differ from new ones."""
+
+    again: float = 0.5
+    """Chance of a further search, up to three in all."""
+    bored: float = 0.0
+    """By how much of its chance a click on a document is rarer after the first one."""
+    hidden: float = 0.0
+    """By how much the score of what was clicked is lowered in later searches."""
+    taste: float = 0.0
+    tires: float = 1.0
+    """Factor of all clicks in each further search."""
+
+
+def searches(users: Users, seed: int, count: int = 12_000, *, fixed: bool = False) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    relevance, score = rng.uniform(0.1, 0.6, (QUERIES, DOCUMENTS)), rng.normal(size=(QUERIES, DOCUMENTS))
+    query, start = rng.integers(0, QUERIES, count), np.sort(rng.integers(0, 7 * DAY, count))
+    wanted = relevance[query] * np.exp(users.taste * rng.normal(size=(count, DOCUMENTS)))
+    clicked, users_left = np.zeros((count, DOCUMENTS), np.bool_), np.arange(count)
+    parts: list[tuple[NDArray[Any], ...]] = []
+    for number in range(3):
+        who = users_left
+        noise = 0.0 if fixed else rng.gumbel(size=(len(who), DOCUMENTS))
+        order = np.argsort(-(score[query[who]] + noise - users.hidden * clicked[who]), axis=1)[:, :RANKS]
+        chance = np.take_along_axis(wanted[who] * (1.0 - users.bored * clicked[who]), order, axis=1)
+        click = rng.random(order.shape) < np.minimum(chance, 1.0) * EXAMINATION * users.tires**number
+        parts.append((who, order, click, np.full(len(who), number)))
+        row, rank = np.nonzero(click)
+        clicked[who[row], order[row, rank]] = True
+        users_left = who[rng.random(len(who)) < users.again]
+    who, order, click, search = (np.concatenate(values) for values in zip(*parts, strict=True))
+    row = np.repeat(np.arange(len(who)), RANKS)
+    return pa.table(
+        {
+            "impression_id": rng.permutation(len(who))[row],
+            "timestamp": pa.array(start[who][row] + 60 * search[row], pa.timestamp("s")),
+            "user": who[row],
+            "query_id": query[who][row].astype(str),
+            "document_id": order.ravel().astype(str),
+            "position": np.tile(np.arange(1, RANKS + 1), len(who)),
+            "click": click.ravel().astype(np.int8),
+        }
+    )
+
+
+def found_in(table: pa.Table, unit: str | None = "user") -> EarlierSearches:
+    log = load_log(table, unit=unit)
+    pairs = shown_pairs(log)
+    return earlier_searches(sampled_impressions(log, pairs), pairs, by_period=False)
+
+
+@pytest.mark.parametrize(
+    ("users", "code"),
+    [
+        (Users(bored=0.9), "users-remember"),
+        (Users(bored=0.9, taste=0.5), "users-remember"),
+        (Users(bored=-0.9), "users-remember"),
+        (Users(hidden=2.0), "ranker-remembers"),
+        (Users(hidden=-1.0, bored=0.9), "ranker-remembers"),
+    ],
+)
+def test_searches_that_depend_on_earlier_ones_are_refused(users: Users, code: str) -> None:
+    log = load_log(searches(users, 0), unit="user")
+    health = diagnose(log, em=False, replicates=2)
+    assert code in {finding.code for finding in health.blocking}
+    with pytest.raises(Refused):
+        log_doubts(log, known=False)
+
+
+def test_the_effect_is_the_share_of_clicks_that_are_lost() -> None:
+    """The same users, who click on what they have clicked before or not."""
+    found, table = found_in(searches(Users(bored=1.0), 1)), searches(Users(), 1)
+    lost = 1.0 - sum(searches(Users(bored=1.0), 1)["click"].to_pylist()) / sum(table["click"].to_pylist())
+    assert found.clicks.effect == pytest.approx(-lost, rel=0.5)
+    assert found.clicks.effect < -0.02
+
+
+@pytest.mark.parametrize("users", [Users(), Users(taste=0.7, tires=0.6)])
+def test_users_who_differ_or_tire_do_no_harm(users: Users) -> None:
+    found = [found_in(searches(users, seed, 3_000)) for seed in range(8)]
+    for test in ("clicks", "rankings"):
+        deviates = np.array([getattr(one, test).z for one in found])
+        assert np.abs(deviates).max() < SIGNIFICANT
+        assert abs(deviates.mean()) < 4.0 / np.sqrt(len(found))
+
+
+def test_the_same_list_again_and_users_who_are_not_named_show_nothing() -> None:
+    assert found_in(searches(Users(bored=0.9), 2, fixed=True)).clicks.z == 0.0
+    assert found_in(searches(Users(bored=0.9), 2), unit=None) == EarlierSearches()
+    assert found_in(searches(Users(again=0.0), 2)) == EarlierSearches()
+    assert (
+        earlier_searches(None, shown_pairs(load_log(searches(Users(), 2, 100))), by_period=False) == EarlierSearches()
+    )
