@@ -17,7 +17,7 @@ from saferank.report.report_charts import dial_chart
 from saferank.report.report_page import BROKEN_BY, report_page
 from saferank.report.reproduction_page import reproduction_page
 from saferank.verdict.certificate import Verdict, confidence, meaning
-from saferank.verdict.words import EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN
+from saferank.verdict.words import EARLIER, EXAMINATION, GIVEN, KNOWN, NOT_IN_A_LOG, STABLE, UNSEEN, UNTIL, WITHIN
 from tests.doctor.logs import aggregated
 from tests.lab.made_up import made_up
 from tests.report.made_report import LOOKS, full_report, made_certificate, made_changes, made_health, made_plan
@@ -106,7 +106,17 @@ def test_the_dial_never_rises_with_the_confidence() -> None:
 
 def test_what_would_break_every_assumption_is_known() -> None:
     of_bounds = {text for bound in BOUNDS.values() for text in bound.assumptions}
-    assert set(BROKEN_BY) == of_bounds | {EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN}
+    assert set(BROKEN_BY) == of_bounds | {
+        EARLIER,
+        EXAMINATION,
+        GIVEN,
+        KNOWN,
+        *NOT_IN_A_LOG,
+        STABLE,
+        UNSEEN,
+        UNTIL,
+        WITHIN,
+    }
 
 
 def test_what_would_break_an_assumption_with_a_moment_in_it() -> None:

@@ -20,6 +20,7 @@ from saferank.verdict.checks import Refused, check_features, check_untouched
 from saferank.verdict.decision import decide
 from saferank.verdict.judge import DEFAULT_WEIGHT
 from saferank.verdict.new_ranker import NewRanker
+from saferank.verdict.words import NOT_IN_A_LOG
 from tests.shops import (
     Bots,
     Cascade,
@@ -96,7 +97,8 @@ def test_a_better_ranker_is_deployed(world: World, log: AggregatedLog, better: R
     assert certificate.verdict == "DEPLOY"
     assert certificate.lower < world.improvement(better) < certificate.upper
     assert (certificate.logging_exposure, certificate.strata) == ("counted", "query")
-    assert {doubt.code for doubt in certificate.doubts} == {"personalised-unchecked", "no-ledger"}  # no users, no file
+    assert {doubt.code for doubt in certificate.doubts} == {"no-ledger"}  # nor a file to keep one beside
+    assert set(NOT_IN_A_LOG) <= set(certificate.assumptions)
     assert (certificate.warnings, certificate.unchecked) == ((), False)
     part = log.manifest["parts"]["certify"]
     assert certificate.interactions == part["interactions"]
@@ -110,7 +112,7 @@ def test_users_that_the_log_has_and_nobody_named_are_a_doubt(world: World, log: 
     assert "units-not-named" in [doubt.code for doubt in judge(world.shop, shoppers, better).doubts]
     named = replace(log, manifest=log.manifest | {"other_columns": ["price", "user_id"]})
     certificate = judge(world.shop, named, better)
-    assert [doubt.code for doubt in certificate.doubts][:2] == ["units-not-named", "personalised-unchecked"]
+    assert certificate.doubts[0].code == "units-not-named"
     assert certificate.doubts[0].remedy.startswith("With --unit=user_id")
     by_query = replace(named, manifest=named.manifest | {"split": {"by": "query", "shares": [0.6, 0.2, 0.2]}})
     assert "units-not-named" not in [doubt.code for doubt in judge(world.shop, by_query, better).doubts]

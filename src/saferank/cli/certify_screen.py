@@ -22,6 +22,7 @@ def show_certificate(certificate: Certificate, console: Console, out: Path, ledg
     from saferank.engine.bounds.registry import BOUNDS
     from saferank.logs.earlier_logs import in_words
     from saferank.verdict.certificate import confidence, meaning
+    from saferank.verdict.words import NOT_IN_A_LOG
 
     verdict = certificate.verdict.value
     word = {
@@ -77,6 +78,9 @@ def show_certificate(certificate: Certificate, console: Console, out: Path, ledg
         console.print(Text.assemble(("Warning: ", "yellow"), f"{warning[0].upper()}{warning[1:]}"))
     for doubt in certificate.doubts:
         console.print(Text.assemble(("Caution: ", "yellow"), f"{doubt.text} ", (doubt.remedy, "italic dim")))
+    assumed = [text for text in NOT_IN_A_LOG if text in certificate.assumptions]
+    if assumed:
+        console.print(f"Assumed, because a log shows it only in part: {'; '.join(assumed)}.", style="dim")
     tell(f"Certificate with all details: {out}. Record of looks: {ledger}.", console)
 
 

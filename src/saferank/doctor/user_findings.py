@@ -64,13 +64,10 @@ def user_findings(health: Health) -> Iterator[Finding]:
             "certify --random-per-unit."
         )
         yield blocking("personalised", text, remedy)
-    elif found.repeated < FEW_REPEATS and not health.hidden_context.significant:
-        why = "users seldom repeat a query"
-        if health.suspicious.units is None:
-            why = "this needs --unit" if column is None else f"this needs --unit={column}"
+    elif found.repeated < FEW_REPEATS and health.suspicious.units is not None and not health.hidden_context.significant:
         text = (
-            "Nothing shows that rankings depend on who is asking, but a slight dependence cannot be excluded: "
-            f"{why}. If there is one, no verdict holds."
+            "Nothing shows that rankings depend on who is asking, but a slight dependence cannot be excluded: users "
+            "seldom repeat a query. If there is one, no verdict holds."
         )
         remedy = "In that case, add what rankings depend on to query_id."
         yield caution("personalised-unchecked", text, remedy)

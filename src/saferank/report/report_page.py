@@ -11,7 +11,19 @@ from saferank.report.doctor_page import curve_chart, traffic_chart
 from saferank.report.page import render
 from saferank.verdict.certificate import Certificate, confidence, meaning
 from saferank.verdict.exposure_shift import Changes
-from saferank.verdict.words import EARLIER, EXAMINATION, GIVEN, KNOWN, STABLE, UNSEEN, UNTIL, WITHIN
+from saferank.verdict.words import (
+    ALONE,
+    ANYBODY,
+    EARLIER,
+    EXAMINATION,
+    GIVEN,
+    IN_ORDER,
+    KNOWN,
+    STABLE,
+    UNSEEN,
+    UNTIL,
+    WITHIN,
+)
 
 BROKEN_BY = {
     INDEPENDENT: "users who come back (use `--unit`), bots, a sale or a season in the log; other traffic after "
@@ -23,6 +35,9 @@ BROKEN_BY = {
     GIVEN: "a curve from other traffic, another device or another layout. If it is too steep, clicks at low ranks "
     "count too much, and documents moved up from there look better than they are.",
     KNOWN: "rules or filters that change the ranking after scoring; scores of another version of the ranker.",
+    ANYBODY: "a ranker that knows the user, the device or the region, unless that is part of the query.",
+    ALONE: "users who are done with what they have clicked, and search again. With users named, this is checked.",
+    IN_ORDER: "at most two products per brand, pinned or sponsored results. Certify the order after such rules.",
     STABLE: "a ranker that moves documents up on days of high demand for them. With timestamps, this is checked.",
     UNSEEN: "a ranker trained on all clicks of this log, which makes it look better than it is. Train it on what "
     "`saferank split` writes.",

@@ -21,6 +21,11 @@ EARLIER = "one ranker made each earlier log, and its users examined the ranks as
 WITHIN = "the relevance of a document did not change within a period"
 UNSEEN = "the ranker was made without the held-out part of the log, as its maker states"
 UNTIL = "the ranker was made from nothing after {}, as its maker states; only later interactions are evaluated"
+ANYBODY = "what is shown does not depend on who is asking"
+ALONE = "a search does not depend on what the user was shown or clicked before"
+IN_ORDER = "no rule changes the order of the new scores before a list is shown"
+NOT_IN_A_LOG = (ANYBODY, ALONE, IN_ORDER)
+"""What a log shows in part at most."""
 CAPPED = "each interaction draws its ranking anew, whoever asks and however often"
 FEW_TIED = 0.01
 """Share of the exposure on documents with equal scores that goes without saying."""
