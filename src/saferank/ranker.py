@@ -196,7 +196,7 @@ class SafeRanker:
                 of impression and document, and the time. Arrays, or names of columns of `X`.
             columns: our names of columns -> those of the log where they differ, as in `{"click": "clicked"}`; ids are
                 found by these names in the features too.
-            unit: column of the log that names users or sessions, whose interactions are kept in one part.
+            unit: column of the log that names users or sessions, whose interactions are kept in one part; not for rows.
             earlier: logs of the rankers before, whatever they were: they teach about relevance, with all their parts,
                 so nothing can be certified on them. None of them may be part of the log.
             live: the policy that drew the rankings of the log (`serve_as="sampled"`), or its folder: learning begins
@@ -206,6 +206,8 @@ class SafeRanker:
         Returns:
             The ranker itself.
         """
+        if unit is not None and (qid is not None or group is not None):
+            raise UsageError("unit is a column of a log; to name users, give a log instead of rows.")
         log, features = log_and_features(
             log, features, qid=qid, group=group, position=position, impression=impression, document=document,
             timestamp=timestamp,

@@ -24,7 +24,9 @@ class Users:
     """How users who come back differ from new ones."""
 
     again: float = 0.5
-    """Chance of a further search, up to three in all."""
+    """Chance of a further search."""
+    most: int = 3
+    """Searches in all."""
     bored: float = 0.0
     """By how much of its chance a click on a document is rarer after the first one."""
     hidden: float = 0.0
@@ -34,29 +36,33 @@ class Users:
     """Factor of all clicks in each further search."""
 
 
-def searches(users: Users, seed: int, count: int = 12_000, *, fixed: bool = False) -> pa.Table:
+def searches(users: Users, seed: int, count: int = 12_000, *, fixed: bool = False, nightly: bool = False) -> pa.Table:
+    """With `nightly`, the ranker changes every night, and users who clicked come back a day later, others at once."""
     rng = np.random.default_rng(seed)
-    relevance, score = rng.uniform(0.1, 0.6, (QUERIES, DOCUMENTS)), rng.normal(size=(QUERIES, DOCUMENTS))
+    relevance, score = rng.uniform(0.1, 0.6, (QUERIES, DOCUMENTS)), rng.normal(size=(10, QUERIES, DOCUMENTS))
     query, start = rng.integers(0, QUERIES, count), np.sort(rng.integers(0, 7 * DAY, count))
     wanted = relevance[query] * np.exp(users.taste * rng.normal(size=(count, DOCUMENTS)))
-    clicked, users_left = np.zeros((count, DOCUMENTS), np.bool_), np.arange(count)
+    clicked, users_left, time = np.zeros((count, DOCUMENTS), np.bool_), np.arange(count), start.copy()
     parts: list[tuple[NDArray[Any], ...]] = []
-    for number in range(3):
+    for number in range(users.most):
         who = users_left
         noise = 0.0 if fixed else rng.gumbel(size=(len(who), DOCUMENTS))
-        order = np.argsort(-(score[query[who]] + noise - users.hidden * clicked[who]), axis=1)[:, :RANKS]
+        order = np.argsort(
+            -(score[time[who] // DAY * nightly, query[who]] + noise - users.hidden * clicked[who]), axis=1
+        )[:, :RANKS]
         chance = np.take_along_axis(wanted[who] * (1.0 - users.bored * clicked[who]), order, axis=1)
         click = rng.random(order.shape) < np.minimum(chance, 1.0) * EXAMINATION * users.tires**number
-        parts.append((who, order, click, np.full(len(who), number)))
+        parts.append((who, order, click, time[who]))
         row, rank = np.nonzero(click)
         clicked[who[row], order[row, rank]] = True
+        time[who] += np.where(clicked[who].any(axis=1) & nightly, DAY, 60)
         users_left = who[rng.random(len(who)) < users.again]
-    who, order, click, search = (np.concatenate(values) for values in zip(*parts, strict=True))
+    who, order, click, when = (np.concatenate(values) for values in zip(*parts, strict=True))
     row = np.repeat(np.arange(len(who)), RANKS)
     return pa.table(
         {
             "impression_id": rng.permutation(len(who))[row],
-            "timestamp": pa.array(start[who][row] + 60 * search[row], pa.timestamp("s")),
+            "timestamp": pa.array(when[row], pa.timestamp("s")),
             "user": who[row],
             "query_id": query[who][row].astype(str),
             "document_id": order.ravel().astype(str),
@@ -66,10 +72,10 @@ def searches(users: Users, seed: int, count: int = 12_000, *, fixed: bool = Fals
     )
 
 
-def found_in(table: pa.Table, unit: str | None = "user") -> EarlierSearches:
+def found_in(table: pa.Table, unit: str | None = "user", *, by_period: bool = False) -> EarlierSearches:
     log = load_log(table, unit=unit)
     pairs = shown_pairs(log)
-    return earlier_searches(sampled_impressions(log, pairs), pairs, by_period=False)
+    return earlier_searches(sampled_impressions(log, pairs), pairs, by_period=by_period)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,7 @@ def test_the_effect_is_the_share_of_clicks_that_are_lost() -> None:
     assert found.clicks.effect < -0.02
 
 
-@pytest.mark.parametrize("users", [Users(), Users(taste=0.7, tires=0.6)])
+@pytest.mark.parametrize("users", [Users(), Users(taste=0.7, tires=0.6), Users(again=0.85, most=20, tires=0.8)])
 def test_users_who_differ_or_tire_do_no_harm(users: Users) -> None:
     found = [found_in(searches(users, seed, 3_000)) for seed in range(8)]
     for test in ("clicks", "rankings"):
@@ -107,8 +113,32 @@ def test_users_who_differ_or_tire_do_no_harm(users: Users) -> None:
         assert abs(deviates.mean()) < 4.0 / np.sqrt(len(found))
 
 
+def test_when_users_come_back_may_depend_on_their_clicks_if_the_ranker_changes() -> None:
+    table = searches(Users(again=0.6), 3, nightly=True)
+    assert abs(found_in(table).rankings.z) > SIGNIFICANT  # the next ranking is of another night
+    found = found_in(table, by_period=True)
+    assert max(abs(found.clicks.z), abs(found.rankings.z)) < SIGNIFICANT
+    assert found_in(searches(Users(again=0.6, bored=0.9), 3, nightly=True), by_period=True).clicks.significant
+
+
+def test_users_are_sampled_with_all_their_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saferank.logs.log_queries.SAMPLED", 3_000)
+    table = searches(Users(bored=0.9), 4)
+    sample = load_log(table, unit="user").sample
+    assert sample is not None
+    assert sample["impression"].to_numpy().max() + 1 == 3_000
+    kept = np.bincount(
+        np.unique(np.stack([sample["unit"].to_numpy().astype(int), sample["impression"].to_numpy()]), axis=1)[0]
+    )
+    every = np.bincount(table["user"].to_numpy()) // RANKS
+    assert kept[kept > 0].mean() == pytest.approx(every.mean(), rel=0.1)
+    assert found_in(table).clicks.significant
+
+
 def test_the_same_list_again_and_users_who_are_not_named_show_nothing() -> None:
-    assert found_in(searches(Users(bored=0.9), 2, fixed=True)).clicks.z == 0.0
+    fixed = found_in(searches(Users(bored=0.9, again=0.8, most=12), 2, fixed=True))
+    assert fixed.clicks.z == fixed.rankings.z == 0.0
+    assert not fixed.checked
     assert found_in(searches(Users(bored=0.9), 2), unit=None) == EarlierSearches()
     assert found_in(searches(Users(again=0.0), 2)) == EarlierSearches()
     assert (

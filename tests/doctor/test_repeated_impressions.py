@@ -41,7 +41,7 @@ def found_in(log: ShopLog, *, kept: float = 1.0) -> RepeatedImpressions:
     chosen = np.random.default_rng(1).random(len(log.query)) < kept
     aggregated = replace(aggregated, sample=aggregated.sample.filter(pa.array(np.repeat(chosen, 4))))
     pairs = shown_pairs(aggregated)
-    return repeated_impressions(sampled_impressions(aggregated, pairs), len(log.query))
+    return repeated_impressions(sampled_impressions(aggregated, pairs), pairs, len(log.query))
 
 
 @pytest.mark.parametrize("sampled", [True, False])
@@ -61,6 +61,20 @@ def test_users_who_see_the_same_list_at_the_same_time_are_no_copies(length: int,
     assert abs(found.z) < 4.0
 
 
+@pytest.mark.parametrize("length", [1, MINUTE, HOUR, DAY])
+def test_a_burst_of_users_who_all_click_on_the_first_result_are_no_copies(length: int) -> None:
+    """One list, which most users leave by its first document, is shown many times within an hour."""
+    log, rng = drawn(5, sampled=False), np.random.default_rng(5)
+    burst = np.flatnonzero(log.query == 0)
+    second, clicks = log.second.copy(), log.clicks.copy()
+    second[burst] = 3 * DAY + rng.integers(0, HOUR, len(burst))
+    clicks[burst] = rng.random((len(burst), 4)) < [0.8, 0.02, 0.02, 0.02]
+    order = np.argsort(second, kind="stable")
+    fields = {name: getattr(log, name)[order] for name in ("query", "unit", "ranking")}
+    found = found_in(replace(log, second=second[order] // length * length, clicks=clicks[order], **fields))
+    assert not found.significant
+
+
 def test_few_copies_do_not_matter() -> None:
     found = found_in(with_copies(drawn(2), 0.005))
     assert found.z > 4.0
@@ -78,9 +92,15 @@ def test_a_raw_log_with_copies_is_refused(tmp_path: Path) -> None:
     assert codes == {"clean": set(), "log": {"repeated-impressions"}}
 
 
+def test_copies_within_two_hours_are_found_too(tmp_path: Path) -> None:
+    log = with_copies(drawn(6, 1_500), 0.2)
+    pq.write_table(replace(log, second=log.second // 84).table(), tmp_path / "log.parquet")
+    assert diagnose(load_log(tmp_path / "log.parquet"), em=False, replicates=2).repeated.significant
+
+
 def test_nothing_to_compare() -> None:
     log = drawn(4, 200)
-    assert repeated_impressions(None, 0) == RepeatedImpressions()
+    assert repeated_impressions(None, shown_pairs(log.aggregated(0)), 0) == RepeatedImpressions()
     for undated in (log.aggregated(0, timestamps=False), replace(log, clicks=log.clicks & False).aggregated(0)):
         pairs = shown_pairs(undated)
-        assert repeated_impressions(sampled_impressions(undated, pairs), 200) == RepeatedImpressions()
+        assert repeated_impressions(sampled_impressions(undated, pairs), pairs, 200) == RepeatedImpressions()

@@ -109,7 +109,8 @@ def click_findings(health: Health) -> Iterator[Finding]:
             "and clicks, under a different id. Copies of held-out clicks are then in the training data, and every copy "
             "counts as further evidence."
         )
-        yield blocking("repeated-impressions", text, "Leave the copies out: one impression per query, time and list.")
+        remedy = "Leave the copies out: of impressions with the same user, query, time, list and clicks, keep one."
+        yield blocking("repeated-impressions", text, remedy)
     if bots is not None and bots.significant:
         text = (
             f"In {bots.found / bots.impressions:.1%} of the impressions everything is clicked; with real users that "

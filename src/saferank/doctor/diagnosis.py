@@ -139,7 +139,7 @@ def diagnose(
         earlier_searches=earlier_searches(sample, pairs, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
         list_ends=list_ends(sample),
-        repeated=repeated_impressions(sample, statistics.total_interactions),
+        repeated=repeated_impressions(sample, pairs, statistics.total_interactions),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),
         randomness=randomness(statistics, aggregated.rankings),
         coverage=None if features is None else coverage(aggregated, statistics, pairs, features),

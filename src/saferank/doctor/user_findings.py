@@ -74,16 +74,14 @@ def user_findings(health: Health) -> Iterator[Finding]:
 
 
 def _earlier_searches(health: Health) -> Iterator[Finding]:
-    found, remedy = (
-        health.earlier_searches,
-        "Keep only the first search of each user for a query, and certify on these.",
-    )
+    found = health.earlier_searches
+    remedy = "Keep only the first search of each user for a query, and certify on these."
     if found.clicks.significant:
-        rarer = "less" if found.clicks.effect < 0 else "more"
+        rarer, fewer = ("less", "more") if found.clicks.effect < 0 else ("more", "fewer")
         text = (
             f"Users click {rarer} often on what they were shown in an earlier search: without this, there would be "
-            f"{abs(found.clicks.effect):.1%} {'more' if found.clicks.effect < 0 else 'fewer'} clicks. A new ranker "
-            "changes what users have seen before, and no verdict accounts for that."
+            f"{abs(found.clicks.effect):.1%} {fewer} clicks. A new ranker changes what users have seen before, and no "
+            "verdict accounts for that."
         )
         yield blocking("users-remember", text, remedy)
     if found.rankings.significant:
@@ -94,3 +92,10 @@ def _earlier_searches(health: Health) -> Iterator[Finding]:
             "for all."
         )
         yield blocking("ranker-remembers", text, remedy)
+    if health.suspicious.units is not None and not found.checked:
+        text = (
+            "Whether users click less on what they were shown in an earlier search cannot be checked: the log has no "
+            "users who issue a query again and are shown another list then, or no times of their searches."
+        )
+        remedy = "If users search again for what they have not found, keep only their first search for a query."
+        yield caution("earlier-searches-unchecked", text, remedy)

@@ -53,7 +53,10 @@ def load_fit_inputs(
             f"{aggregated.cutoff}; ask for as many, or aggregate it with that cutoff."
         )
     if unit not in (None, aggregated.manifest.get("unit")):
-        raise UsageError(f"unit '{unit}': {aggregated.source} was aggregated without it; aggregate it again with it.")
+        raise UsageError(
+            f"unit '{unit}': {aggregated.source} was aggregated with {aggregated.manifest.get('unit') or 'no unit'}; "
+            "aggregate it again with this one."
+        )
     if isinstance(features, RankingData):
         data = with_ids(features)
     else:

@@ -37,13 +37,13 @@ def interactions_of(
     """One row per impression: its `part`, `period`, `segment`, `unit` and `query`, what was clicked, what is wrong.
 
     There is a `period` if `periods` are given, an `hour` of the day if these are days or longer, and the `first` time
-    of its rows if one of these or the split needs it. There are a `segment`, a `unit` and `rewards` if the log has such
-    a column; `rewards` are in the order of `clicked`, null without a click.
+    of its rows, a `segment`, a `unit` and `rewards` if the log has such a column; `rewards` are in the order of
+    `clicked`, null without a click.
     `counted` is false if the impression shows nothing within the cutoff. For `bad` and `suspect` see
     `impression_checks`. `last` is the largest position of the log.
     """
     within = log["click"] > 0
-    metrics = _decisive(log, timed=split.timed or periods is not None)
+    metrics = _decisive(log, timed="timestamp" in log.columns)
     if last > cutoff:
         within &= log["position"] <= cutoff
         metrics["counted"] = log["position"].min() <= cutoff
@@ -133,13 +133,17 @@ def shown_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table
 def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressions: int, engine: str = "") -> ir.Table:
     """All rows within the cutoff of at most `SAMPLED` of the `impressions`, those with the lowest digests of their ids.
 
-    The digest is another one than that of the split, so every part is sampled alike.
+    The digest is another one than that of the split, so every part is sampled alike. With units it is that of the unit,
+    so that a user's searches are drawn together.
     """
     drawn = _counted(interactions)
     if impressions > SAMPLED:
-        drawn = drawn.mutate(digest=digest(ibis.literal("sample:") + drawn["impression_id"].cast("string"), engine))
-        share = (SAMPLED + 6 * SAMPLED**0.5) / impressions  # six standard deviations more than wanted, to sort few
-        drawn = drawn.filter(drawn["digest"] < threshold(min(share, 1.0))).order_by("digest").limit(SAMPLED)
+        by_unit = "unit" in drawn.columns
+        name = drawn["unit"] if by_unit else drawn["impression_id"].cast("string")
+        drawn = drawn.mutate(digest=digest(ibis.literal("sample:") + name, engine))
+        wanted = 4 * SAMPLED if by_unit else SAMPLED + 6 * SAMPLED**0.5  # more than needed, to sort few: units differ
+        drawn = drawn.filter(drawn["digest"] < threshold(min(wanted / impressions, 1.0)))
+        drawn = drawn.order_by("digest", "impression_id").limit(SAMPLED)
     kept = [name for name in ("part", "period", "hour", "first", "unit") if name in drawn.columns]
     shown = log.filter(log["position"] <= cutoff)
     click, position = ibis.ifelse(shown["click"] > 0, 1, 0).cast("int8"), shown["position"].cast("int32")
