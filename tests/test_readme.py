@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.leaking_features import leaking_features
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.fit_policy import fit_policy
@@ -72,7 +71,6 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
 def each_thing_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages learn and certify by command and in Python, from the same log."""
     monkeypatch.setattr("saferank.ranker.fit_policy", once(fit_policy))
-    monkeypatch.setattr("saferank.verdict.log_doubts.diagnose", once(diagnose))
     monkeypatch.setattr("saferank.doctor.diagnosis.leaking_features", once(leaking_features))
     monkeypatch.setattr(Policy, "scores", once(Policy.scores))
 
