@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -95,10 +96,11 @@ def _each_thing_once(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def shorten_training(patch: pytest.MonkeyPatch) -> None:
     from saferank.lab import world
-    from saferank.learning import start
+    from saferank.learning import boosting, start
 
-    patch.setattr("saferank.learning.climb.STOPS", (1, 2, 5, 12, 27, 60))
-    patch.setattr("saferank.learning.relevance.MOST_TREES", 60)
+    patch.setattr("saferank.learning.climb.STOPS", (1, 3, 9, 27))
+    patch.setattr("saferank.learning.relevance.MOST_TREES", 30)
+    patch.setattr("saferank.learning.learn.boost", partial(boosting.boost, most_trees=20))
     patch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=3, least_steps=20))
     patch.setattr(start, "MOST_TREES", 10)
     patch.setattr("saferank.doctor.leaking_features.WINDOWS", (7,))
@@ -125,12 +127,12 @@ def short_trainings() -> Iterator[None]:
 
 @pytest.fixture
 def few_queries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`synthetic:small` with a tenth of its queries, and short training."""
+    """`synthetic:small` with a twentieth of its queries, and short training."""
     request.getfixturevalue("short_training")
     from saferank.datasets.synthetic import PRESETS
 
     small = PRESETS["small"]
-    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(60, 30, 30)))
+    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(30, 20, 20)))
 
 
 @pytest.fixture
