@@ -83,7 +83,7 @@ def _each_thing_once(request: pytest.FixtureRequest) -> Iterator[None]:
             from tests.diagnosed_logs import diagnosed_once
 
             diagnosed = diagnosed_once()
-            for module in ("saferank.verdict.log_doubts", "saferank.ranker", "saferank.doctor.diagnosis"):
+            for module in ("saferank.verdict.log_doubts", "saferank.ranker"):
                 patch.setattr(f"{module}.diagnose", diagnosed)
         if about != "report":
             from tests.drawn_charts import PAGES, drawn_once
