@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -67,23 +68,40 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _each_log_counted_once(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where a log is only what a command begins with; tests/logs, which are about counting, do without."""
+def _each_thing_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Count and diagnose a log, and draw a chart, once for a module, where they only lead to what is tested.
+
+    Tests that are about counting (tests/logs), diagnosing (tests/doctor) or drawing (tests/report) do without.
+    """
+    about = request.path.parent.name
     with pytest.MonkeyPatch.context() as patch:
-        if request.path.parent.name != "logs":
+        if about != "logs":
             from tests.counted_logs import counted_once
 
             patch.setattr("saferank.logs.load_log.aggregate", counted_once)
+        if about != "doctor":
+            from tests.diagnosed_logs import diagnosed_once
+
+            diagnosed = diagnosed_once()
+            for module in ("saferank.verdict.log_doubts", "saferank.ranker"):
+                patch.setattr(f"{module}.diagnose", diagnosed)
+        if about != "report":
+            from tests.drawn_charts import PAGES, drawn_once
+
+            drawn = drawn_once()
+            for module in PAGES:
+                patch.setattr(f"saferank.report.{module}.chart_svg", drawn)
         yield
 
 
 def shorten_training(patch: pytest.MonkeyPatch) -> None:
     from saferank.lab import world
-    from saferank.learning import start
+    from saferank.learning import boosting, start
 
-    patch.setattr("saferank.learning.climb.STOPS", (1, 2, 5, 12, 27, 60))
-    patch.setattr("saferank.learning.relevance.MOST_TREES", 60)
-    patch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=5))
+    patch.setattr("saferank.learning.climb.STOPS", (1, 3, 9, 27))
+    patch.setattr("saferank.learning.relevance.MOST_TREES", 30)
+    patch.setattr("saferank.learning.learn.boost", partial(boosting.boost, most_trees=20))
+    patch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=3, least_steps=20))
     patch.setattr(start, "MOST_TREES", 10)
     patch.setattr("saferank.doctor.leaking_features.WINDOWS", (7,))
     patch.setattr(world, "LOGGING_TRAINING", replace(world.LOGGING_TRAINING, epochs=4))
@@ -109,12 +127,12 @@ def short_trainings() -> Iterator[None]:
 
 @pytest.fixture
 def few_queries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`synthetic:small` with a tenth of its queries, and short training."""
+    """`synthetic:small` with a twentieth of its queries, and short training."""
     request.getfixturevalue("short_training")
     from saferank.datasets.synthetic import PRESETS
 
     small = PRESETS["small"]
-    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(60, 30, 30)))
+    monkeypatch.setitem(PRESETS, "small", replace(small, queries=(30, 20, 20)))
 
 
 @pytest.fixture

@@ -109,9 +109,9 @@ def counted(log: Path, data: RankingData) -> dict[str, LogStatistics]:
 def test_from_log_to_ranking(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is the one fitted on the simulator's counts, and on labels better than the logging policy."""
     monkeypatch.setattr("saferank.learning.start.MOST_QUERIES", 100)
-    monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 5, 27, 60))
-    monkeypatch.setattr("saferank.learning.relevance.MOST_TREES", 100)
-    monkeypatch.setattr("saferank.learning.start.LINEAR", replace(LINEAR, epochs=10))
+    monkeypatch.setattr("saferank.learning.climb.STOPS", (1, 5, 27))
+    monkeypatch.setattr("saferank.learning.relevance.MOST_TREES", 40)
+    monkeypatch.setattr("saferank.learning.start.LINEAR", replace(LINEAR, epochs=3))
     world = written.world
     ranker = SafeRanker(examination="inverse-rank:2", seed=5).fit(written.log, written.features)
 
@@ -128,7 +128,7 @@ def test_from_log_to_ranking(written: Written, tmp_path: Path, monkeypatch: pyte
     scores = ranker.predict(test.features, test.offsets)
     learned = float(expected_ndcg(scores, test.require_labels(), test.offsets, 5).mean())
     logging, _ = evaluate(world.logging_scorer, world.test)
-    assert learned > logging + 0.005  # over six worlds the least was 0.016
+    assert learned > logging + 0.005  # 0.034 here
     np.testing.assert_allclose(evaluate(ranker.policy.scorer, world.test)[0], learned, rtol=1e-5)
 
     ranker.save(tmp_path / "model")

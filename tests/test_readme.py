@@ -3,14 +3,17 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.hidden_context import hidden_context
 from saferank.doctor.leaking_features import leaking_features
+from saferank.doctor.list_kinds import list_kinds
+from saferank.doctor.log_arrays import SampledImpressions
 from saferank.engine.types.ranking_data import RankingData
 from saferank.learning.fit_policy import fit_policy
 from saferank.logs.aggregated_log import AggregatedLog
@@ -72,8 +75,8 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
 def each_thing_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages learn and certify by command and in Python, from the same log."""
     monkeypatch.setattr("saferank.ranker.fit_policy", once(fit_policy))
-    monkeypatch.setattr("saferank.verdict.log_doubts.diagnose", once(diagnose))
-    monkeypatch.setattr("saferank.doctor.diagnosis.leaking_features", once(leaking_features))
+    for check in (hidden_context, leaking_features, list_kinds):  # which draw from a generator of their own
+        monkeypatch.setattr(f"saferank.doctor.diagnosis.{check.__name__}", once(check))
     monkeypatch.setattr(Policy, "scores", once(Policy.scores))
 
 
@@ -90,6 +93,8 @@ def _same(one: Any, other: Any) -> bool:
         return _same(one.manifest["parts"], other.manifest["parts"]) and _same(one.shown_counts, other.shown_counts)
     if isinstance(one, RankingData) and isinstance(other, RankingData):
         return _same(one.features, other.features) and _same(one.offsets, other.offsets)
+    if isinstance(one, SampledImpressions) and isinstance(other, SampledImpressions):
+        return all(_same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
     if isinstance(one, Policy) and isinstance(other, Policy):
         return one.schema == other.schema and _same(one.weights, other.weights)
     if isinstance(one, (list, tuple)):

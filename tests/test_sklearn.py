@@ -67,7 +67,7 @@ def test_the_checks_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
 
     How long it learns is not asked: a step is enough.
     """
-    monkeypatch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=1))
+    monkeypatch.setattr(start, "LINEAR", replace(start.LINEAR, epochs=1, least_steps=50))
     step = replace(QUICK, epochs=1, least_steps=1, batch=1_000)
     ranker = PairRanker(**SETTINGS | {"training": step}, missing="indicator")
     done = check_estimator(ranker, expected_failed_checks=NOT_APPLICABLE, on_skip=None, on_fail=None)

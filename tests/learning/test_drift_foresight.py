@@ -1,6 +1,7 @@
 """A ranker that changes every night: what is predicted reckons with the allowance for drift that `certify` applies."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow.compute as pc
@@ -24,6 +25,7 @@ STEADY = World(SHOP, noisy(SHOP, np.random.default_rng(3), noise=2.0))
 NEW = noisy(SHOP, np.random.default_rng(4), noise=0.5, scale=20.0, sampled=False)
 
 
+@cache  # a world is known by itself, and several tests draw the same log
 def draw(world: World, size: int, shares: tuple[float, ...] = (0.6, 0.2, 0.2)) -> AggregatedLog:
     return world.draw(size, np.random.default_rng(5)).aggregated(6, shares=shares)
 
@@ -83,6 +85,7 @@ def test_the_held_out_part_is_not_read() -> None:
     assert whole.drifts[0].at_most == rest.drifts[0].at_most
 
 
+@pytest.mark.usefixtures("short_training")
 def test_fit_foresees_its_own_policy_with_the_allowance() -> None:
     log, data = draw(NIGHTLY, 3_000), SHOP.features(np.random.default_rng(7))
     chosen, steady = (

@@ -8,7 +8,7 @@ import pytest
 from saferank.engine.errors import DataError, UsageError
 from saferank.lab.simulate import simulate
 from saferank.learning.evidence import find_evidence, with_earlier
-from saferank.learning.fit_policy import fit_policy
+from saferank.learning.fit_policy import FittedPolicy, fit_policy
 from saferank.learning.logged_parts import logged_parts
 from saferank.learning.relevance import Sample
 from saferank.learning.settings import FitSettings
@@ -19,6 +19,7 @@ from tests.learning.aggregated import aggregated_log
 from tests.learning.problem import EXAMINATION, make_part, parameters
 from tests.learning.small_log import DATA, LOG, LOGS, PART
 
+pytestmark = pytest.mark.usefixtures("short_trainings")
 AUTO = FitSettings()
 
 
@@ -32,16 +33,22 @@ def earlier_log(seed: int, source: str = "before.parquet") -> AggregatedLog:
     return replace(log, manifest=log.manifest | {"source": source})
 
 
-def test_its_clicks_change_what_is_predicted_and_learned() -> None:
+@pytest.fixture(scope="module")
+def taught() -> FittedPolicy:
+    """By the log and an earlier one, for tests that only read it."""
+    return fit_policy(LOG, DATA, EXAMINATION, AUTO, earlier=[earlier_log(1)])
+
+
+def test_its_clicks_change_what_is_predicted_and_learned(taught: FittedPolicy) -> None:
     parts = logged_parts(DATA.log1p().scaled_per_query(), LOGS["train"], LOGS["validation"], EXAMINATION)
     before = Sample(parts[0].data, earlier_log(1).statistics(PARTS, DATA), EXAMINATION)
     alone, both = (find_evidence(Trees(4), *parts, earlier=earlier) for earlier in ([], [before]))
     assert not np.array_equal(alone.held_out[0], both.held_out[0])
     truth = [np.mean((one.relevance - PART.relevance) ** 2) for one in (alone, both)]
     assert truth[1] < truth[0]
-    one, two = (fit_policy(LOG, DATA, EXAMINATION, AUTO, earlier=logs) for logs in ([], [earlier_log(1)]))
-    assert parameters(one.policy.scorer) != parameters(two.policy.scorer)
-    assert [log["source"] for log in two.policy.manifest["inputs"]["earlier"]] == ["before.parquet"]
+    one = fit_policy(LOG, DATA, EXAMINATION, AUTO)
+    assert parameters(one.policy.scorer) != parameters(taught.policy.scorer)
+    assert [log["source"] for log in taught.policy.manifest["inputs"]["earlier"]] == ["before.parquet"]
 
 
 def test_the_verdict_is_foreseen_on_the_log_alone() -> None:
@@ -52,13 +59,13 @@ def test_the_verdict_is_foreseen_on_the_log_alone() -> None:
     assert found.history[0].log.total_interactions == 20_000
 
 
-def test_the_held_out_part_of_the_log_is_not_looked_at() -> None:
+def test_the_held_out_part_of_the_log_is_not_looked_at(taught: FittedPolicy) -> None:
     held_out = simulate(
         -PART.logging_scores, DATA.offsets, 1 - PART.relevance, EXAMINATION, 2_001, np.random.default_rng(8)
     )
     other = aggregated_log(DATA, LOGS | {"certify": held_out})
-    one, two = (fit_policy(log, DATA, EXAMINATION, AUTO, earlier=[earlier_log(1)]) for log in (LOG, other))
-    assert parameters(one.policy.scorer) == parameters(two.policy.scorer)
+    two = fit_policy(other, DATA, EXAMINATION, AUTO, earlier=[earlier_log(1)])
+    assert parameters(taught.policy.scorer) == parameters(two.policy.scorer)
 
 
 def test_a_log_is_not_earlier_than_itself() -> None:
@@ -70,8 +77,8 @@ def test_a_log_is_not_earlier_than_itself() -> None:
         fit_policy(log, DATA, EXAMINATION, AUTO, earlier=[before])
 
 
-def test_nothing_is_certified_on_an_earlier_log() -> None:
-    policy = fit_policy(LOG, DATA, EXAMINATION, AUTO, earlier=[earlier_log(1)]).policy
+def test_nothing_is_certified_on_an_earlier_log(taught: FittedPolicy) -> None:
+    policy = taught.policy
     check_untouched(policy.manifest, LOG.manifest)
     with pytest.raises(Refused) as refused:
         check_untouched(policy.manifest, earlier_log(1).manifest)

@@ -35,6 +35,7 @@ from tests.learning.problem import EXAMINATION, parameters
 from tests.learning.small_log import DATA, LOG, LOGS, NAMES, PART, QUICK
 from tests.policy.made import write_features
 
+pytestmark = pytest.mark.usefixtures("short_trainings")  # the same on both sides of each comparison
 CRM = FitSettings(method="exposure-crm", scorer="linear", training=QUICK, logging_policy="counted")
 EVER_SHOWN = LOGS["train"].times_shown + LOGS["validation"].times_shown > 0
 
