@@ -183,10 +183,10 @@ def test_demand_and_ranker_follow_the_hour() -> None:
 
 
 def counted(table: pa.Table, values: tuple[str, ...]) -> Counter[Any]:
-    """Sums over parts and impressions, by all else but `groups`; `values`: their columns, without any the rows."""
+    """Sums over parts and impressions, by all but `groups` and `moment`; `values`: their columns, without any the rows."""
     sums: Counter[Any] = Counter()
     for row in table.drop_columns(
-        [name for name in ("part", "impression", "groups") if name in table.column_names]
+        [name for name in ("part", "impression", "groups", "moment") if name in table.column_names]
     ).to_pylist():
         key = tuple(tuple(of) if isinstance(of, list) else of for name, of in row.items() if name not in values)
         sums.update({(*key, name): row[name] for name in values} or {key: 1})

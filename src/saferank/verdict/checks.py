@@ -1,18 +1,13 @@
 """Cases in which no guarantee can be given, each refused with the reason and the remedy."""
 
-import math
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from saferank.doctor.strata import StratumCounts
 from saferank.engine.errors import DataError, UsageError
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog, places_of
 from saferank.logs.earlier_logs import share_files
-from saferank.logs.periods import moment_text, seconds_of
+from saferank.logs.periods import seconds_of
 
 MOST_WITHOUT_FEATURES = 0.05
 """Share of the clicks, or of the exposure, on documents that a model has no features of: more is a broken join."""
@@ -20,12 +15,8 @@ MOST_BELOW_CUTOFF = 0.05
 """Share of the clicks below the ranks that are counted: a verdict says nothing about them."""
 MOST_UNRANKED = 0.5
 """Share of the interactions whose queries the new ranker does not rank: more is a broken join, or says little."""
-OTHER_RANKER = 6.0
-"""Standard deviations by which what is shown may differ from what the known logging policy shows."""
 SAME_MOMENT = 1e-3
 """Seconds by which two moments may differ, as text or as numbers, and be the same."""
-LEAST_EXPECTED = 1.0
-"""Cells with a smaller variance of their count are left out of the normal approximation."""
 
 
 class Refused(DataError):
@@ -177,46 +168,6 @@ def check_listed(log: AggregatedLog, data: RankingData) -> None:
             code="nothing-listed",
             file=data.source,
         )
-
-
-def check_known_ranker(
-    part: StratumCounts, logging_placement: NDArray[np.float64], periods: list[tuple[str, str]], source: object
-) -> None:
-    """Raise if the log does not show what the policy with the given scores would show, overall or in one period.
-
-    The usual chi-square over documents and ranks with enough expected counts; beyond OTHER_RANKER standard deviations
-    the log is refused, and the period in which it is worst is named.
-    """
-    deviations = _deviations(part, logging_placement, np.ones(part.strata, np.bool_))
-    worst = ""
-    several = np.unique(part.period)
-    if len(several) > 1:
-        each = [_deviations(part, logging_placement, part.period == period) for period in several]
-        deviations = max(deviations, max(each) - math.sqrt(2.0 * math.log(len(each))))
-        if periods:
-            worst = f", most from {moment_text(periods[int(several[int(np.argmax(each))])][0])} on"
-    if deviations > OTHER_RANKER:
-        raise Refused(
-            f"the held-out part does not show what the logging scores predict ({deviations:.0f} standard deviations "
-            f"off{worst}): another ranker made this log, or the ranker changed; certify on the part of the log made "
-            "with these scores, or leave --logging-scores out.",
-            code="other-ranker",
-            file=source,
-        )
-
-
-def _deviations(part: StratumCounts, placement: NDArray[np.float64], strata: NDArray[np.bool_]) -> float:
-    inside = strata[part.stratum]
-    if not inside.any():
-        return 0.0
-    listed = part.listed[part.stratum[inside]]  # lists may end early
-    chances = placement[part.pair[inside]]
-    wanted, variance = chances * listed, chances * (1.0 - chances) * listed
-    cells = variance >= LEAST_EXPECTED
-    if not cells.any():
-        return 0.0
-    excess = np.square(part.shown[inside][cells] - wanted[cells]) / variance[cells] - 1.0
-    return float(excess.sum() / math.sqrt(float((2.0 + 1.0 / variance[cells]).sum())))
 
 
 def _words(split: Any) -> str:

@@ -20,7 +20,6 @@ from saferank.verdict.checks import (
     check_cutoff,
     check_dated,
     check_features,
-    check_known_ranker,
     check_listed,
     check_ranked,
 )
@@ -28,6 +27,7 @@ from saferank.verdict.comparison import Comparison, Rankers
 from saferank.verdict.curves import UNCHECKED
 from saferank.verdict.details import with_details
 from saferank.verdict.inputs import VerdictInputs
+from saferank.verdict.known_ranker import check_known_ranker
 from saferank.verdict.log_doubts import LogDoubts, log_doubts
 from saferank.verdict.needed import needed_to_decide
 from saferank.verdict.settings import CertifySettings
@@ -85,7 +85,9 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
     known = rankers.logging_placement is not None
     if rankers.logging_placement is not None:
         daily = counts_by_stratum(log, ("certify",), rankers.pairs, strata=np.arange(max(len(log.periods), 1)))
-        check_known_ranker(daily, rankers.logging_placement, log.periods, log.source)
+        check_known_ranker(
+            daily, rankers.logging_placement, rankers.placement, rankers.pairs.offsets, log.periods, log.source
+        )
     missing = _missing(test, rankers, curves.curve)
     check_ranked(missing["interactions"], source=log.source)
     check_listed(log, ranker.data)
