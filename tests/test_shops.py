@@ -183,7 +183,7 @@ def test_demand_and_ranker_follow_the_hour() -> None:
 
 
 def counted(table: pa.Table, values: tuple[str, ...]) -> Counter[Any]:
-    """Sums over parts and impressions, by all but `groups` and `moment`; `values`: their columns, without any the rows."""
+    """Sums over parts and impressions, by all but `groups` and `moment`; `values`: their columns, or none: the rows."""
     sums: Counter[Any] = Counter()
     for row in table.drop_columns(
         [name for name in ("part", "impression", "groups", "moment") if name in table.column_names]
