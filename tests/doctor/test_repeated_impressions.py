@@ -55,7 +55,7 @@ def test_copies_are_found_and_counted(share: float, kept: float, sampled: bool) 
 @pytest.mark.parametrize("sampled", [True, False])
 @pytest.mark.parametrize("length", [1, MINUTE, HOUR, DAY])
 def test_users_who_see_the_same_list_at_the_same_time_are_no_copies(length: int, sampled: bool) -> None:
-    log = drawn(1, 30_000, sampled=sampled)
+    log = drawn(1, 15_000, sampled=sampled)
     found = found_in(replace(log, second=log.second // length * length))
     assert not found.significant
     assert abs(found.z) < 4.0
