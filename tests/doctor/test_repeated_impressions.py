@@ -75,6 +75,11 @@ def test_a_burst_of_users_who_all_click_on_the_first_result_are_no_copies(length
     assert not found.significant
 
 
+def test_times_that_most_queries_share_tell_nothing() -> None:
+    log = with_copies(drawn(5), 0.2)
+    assert found_in(replace(log, second=log.second // HOUR * HOUR)) == RepeatedImpressions()
+
+
 def test_few_copies_do_not_matter() -> None:
     found = found_in(with_copies(drawn(2), 0.005))
     assert found.z > 4.0

@@ -17,7 +17,7 @@ QUERIES, DOCUMENTS, RANKS = 600, 8, 4
 
 
 def check(given: NDArray[Any], *, seed: int = 0, new: NDArray[Any] | None = None, rule: float = 0.0) -> None:
-    """Check these scores on a log of about three held-out interactions per query.
+    """Check these scores on a log of about three held-out interactions per query; the new ranker is the same, or `new`.
 
     `rule`: added to every fourth document's score after it was logged.
     """
@@ -28,8 +28,10 @@ def check(given: NDArray[Any], *, seed: int = 0, new: NDArray[Any] | None = None
     log = World(shop, Ranker(boosted, sampled=True)).draw(9_000, rng).aggregated(rng)
     pairs = shown_pairs(log, shop.data())
     placement = served_placement(np.asarray(given, np.float32).ravel(), pairs.offsets, RANKS, "sampled")
-    by_score = np.asarray(given if new is None else new, np.float32).ravel()
-    new_placement = served_placement(by_score, pairs.offsets, RANKS, "deterministic")
+    new_placement = placement
+    if new is not None:
+        by_score = np.asarray(new, np.float32).ravel()
+        new_placement = served_placement(by_score, pairs.offsets, RANKS, "deterministic")
     part = counts_by_stratum(log, ("certify",), pairs, strata=np.arange(len(log.periods)))
     check_known_ranker(part, placement, new_placement, pairs.offsets, log.periods, "log")
 
