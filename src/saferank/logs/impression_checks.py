@@ -55,15 +55,15 @@ def checked(impressions: ir.Table, last: int) -> ir.Table:
         shown = impressions["positions"].unique().length()
         suspect = impressions["hashes"].unique().length() != rows
     else:
-        slots = {
-            f"slot_{place}": (impressions[f"slots_{place // _SLOTS}"] >> (_BITS * (place % _SLOTS))) & (2**_BITS - 1)
-            for place in range(last)
-        }
+        slots = {}  # null where nothing was shown, which is equal to nothing
+        for place in range(last):
+            slot = (impressions[f"slots_{place // _SLOTS}"] >> (_BITS * (place % _SLOTS))) & (2**_BITS - 1)
+            slots[f"slot_{place}"] = slot.nullif(0)
         impressions = impressions.mutate(**slots)
         taken = [impressions[slot] for slot in slots]
-        shown = sum(ibis.ifelse(slot != 0, 1, 0) for slot in taken)
-        alike = [(one != 0) & (one == other) for one, other in combinations(taken, 2)]
-        suspect = ibis.or_(*alike) if alike else ibis.literal(False)
+        shown = sum(ibis.ifelse(slot.isnull(), 0, 1) for slot in taken)
+        alike = [one == other for one, other in combinations(taken, 2)]
+        suspect = ibis.coalesce(ibis.or_(*alike), False) if alike else ibis.literal(False)
     two_queries = impressions["query"] != impressions["last_query"]
     nameless = impressions["keys"] != rows
     return impressions.mutate(bad=nameless | two_queries | (shown != rows), suspect=suspect)

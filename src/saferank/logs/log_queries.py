@@ -134,7 +134,8 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
     """All rows within the cutoff of at most `SAMPLED` of the `impressions`, those with the lowest digests of their ids.
 
     The digest is another one than that of the split, so every part is sampled alike. With units it is that of the unit,
-    so that a user's searches are drawn together.
+    so that a user's searches are drawn together. Impressions have their ids as text, to be sorted by: numbers in one
+    file may be texts in another.
     """
     drawn = _counted(interactions)
     if impressions > SAMPLED:
@@ -149,7 +150,8 @@ def sampled_rows(log: ir.Table, interactions: ir.Table, cutoff: int, *, impressi
     click, position = ibis.ifelse(shown["click"] > 0, 1, 0).cast("int8"), shown["position"].cast("int32")
     groups = [name for name in GROUPS if name in shown.columns]
     shown = shown.select("impression_id", "query_id", "document_id", *groups, position=position, click=click)
-    return shown.join(drawn.select("impression_id", *kept), "impression_id")
+    found = shown.join(drawn.select("impression_id", *kept), "impression_id")
+    return found.mutate(impression_id=found["impression_id"].cast("string"))
 
 
 def ranking_counts(log: ir.Table, interactions: ir.Table, cutoff: int) -> ir.Table:
