@@ -51,8 +51,10 @@ from tests.shops import (
     Cascade,
     Filtered,
     Ranker,
+    SoldOut,
     Tastes,
     TrustBias,
+    TwoPerBrand,
     World,
     arriving,
     by_hour,
@@ -175,6 +177,21 @@ def filters(rng: Generator) -> World:
     return World(shop, Filtered(noisy(shop, rng).scores, sampled=True))
 
 
+def sold_out(rng: Generator) -> World:
+    """The most relevant quarter of the documents is sold out in 40% of the searches."""
+    shop = make_shop(rng)
+    best = shop.mean_relevance > np.quantile(shop.mean_relevance, 0.75, axis=1, keepdims=True)
+    return World(shop, SoldOut(noisy(shop, rng, scale=2.0).scores, sampled=True, share=np.where(best, 0.4, 0.03)))
+
+
+def two_per_brand(rng: Generator) -> World:
+    """Half of the documents are of one brand, of which a list shows two at most; they are wanted more."""
+    shop = make_shop(rng)
+    wanted = np.where(np.arange(shop.documents) < shop.documents // 2, 1.8, 1.0)
+    shop = replace(shop, relevance=np.minimum(wanted * shop.relevance, 0.9))
+    return World(shop, TwoPerBrand(noisy(shop, rng, scale=2.0).scores, sampled=True))
+
+
 def once(rng: Generator) -> World:
     shop = make_shop(rng)
     return World(shop, changed_once(shop, noisy(shop, rng), noisy(shop, rng), 4))
@@ -227,6 +244,8 @@ CASES = {
         Case("ranker and demand follow sales", sales(), clean=False, null="no better", interactions=12_000),
         Case("both follow sales, a little", sales(wanted=1.5, boost=1.0), False, False, "no better", 12_000),
         Case("sales of other products than the ranker's", sales(together=False), null="no better", interactions=12_000),
+        Case("the best products are often sold out", sold_out, clean=False, null="no better", interactions=12_000),
+        Case("at most two of a brand", two_per_brand, clean=False, null="no better", interactions=12_000),
     )
 }
 

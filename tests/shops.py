@@ -27,6 +27,8 @@ Generator = np.random.Generator
 
 SLOTS = 8
 """Slots of a day in a shop whose demand or ranker follows the hour: three hours each."""
+DRAWS = 2_000
+"""Rankings of each query from which the truth is known where there is no formula for it."""
 UNIT = 20
 """Interactions per unit (a user), on average."""
 
@@ -231,6 +233,56 @@ class Filtered(Ranker):
 
     def limiting(self, new: Ranker) -> Ranker:
         return Filtered(new.scores, new.sampled, self.share)
+
+
+@dataclass(frozen=True, eq=False)
+class Limited(Ranker):
+    """A ranker some of whose documents are left out of an impression, whatever their scores."""
+
+    def left_out(self, query: Ints, keys: Array, rng: Generator) -> NDArray[np.bool_]:
+        """Return what is left out, of (impression, document); the lowest `keys` would come first."""
+        raise NotImplementedError
+
+    def rankings(self, slot: Ints, query: Ints, cutoff: int, rng: Generator) -> Ints:
+        keys = -self.scores[np.minimum(slot, len(self.scores) - 1), query].astype(np.float64)
+        if self.sampled:
+            keys += np.log(rng.standard_exponential(keys.shape))
+        keys = np.where(self.left_out(query, keys, rng), np.inf, keys)
+        return np.argsort(keys, axis=1, kind="stable")[:, :cutoff]
+
+    def placement(self, cutoff: int) -> Array:
+        """Of `DRAWS` rankings of each query, always the same ones."""
+        _, queries, documents = self.scores.shape
+        query, placed = np.repeat(np.arange(queries), DRAWS), np.zeros((queries, documents, cutoff))
+        rankings = self.rankings(np.zeros(len(query), np.int64), query, cutoff, np.random.default_rng(0))
+        np.add.at(placed, (query[:, None], rankings, np.arange(cutoff)), 1.0 / DRAWS)
+        return placed[None]
+
+    def limiting(self, new: Ranker) -> Ranker:
+        return replace(self, scores=new.scores, sampled=new.sampled)
+
+
+@dataclass(frozen=True, eq=False)
+class SoldOut(Limited):
+    """Each document is sold out in a share of the impressions, or not delivered to the user."""
+
+    share: Array | float = 0.0
+    """Of (query, document)."""
+
+    def left_out(self, query: Ints, keys: Array, rng: Generator) -> NDArray[np.bool_]:
+        share = np.broadcast_to(self.share, self.scores.shape[1:])
+        return np.asarray(rng.random(keys.shape) < share[query])
+
+
+@dataclass(frozen=True, eq=False)
+class TwoPerBrand(Limited):
+    """The first half of the documents is of one brand, of which a list shows two at most."""
+
+    def left_out(self, _query: Ints, keys: Array, _rng: Generator) -> NDArray[np.bool_]:
+        brand = keys[:, : keys.shape[1] // 2]
+        left_out = np.zeros(keys.shape, np.bool_)
+        left_out[:, : brand.shape[1]] = brand > np.sort(brand, axis=1)[:, 1:2]
+        return left_out
 
 
 def arriving(shop: Shop, rng: Generator, *, share: float = 0.3, noise: float = 1.0) -> Ranker:

@@ -93,7 +93,7 @@ def certify(
         bool,
         typer.Option(
             "--trust-candidates",
-            help="Trust that any candidate could be shown in every impression, though lists come in kinds.",
+            help="Trust that any candidate could be shown in every impression, though lists look otherwise.",
         ),
     ] = False,
     logging_scores: options.LoggingScores = None,

@@ -22,6 +22,7 @@ def show_certificate(certificate: Certificate, console: Console, out: Path, ledg
     from saferank.engine.bounds.registry import BOUNDS
     from saferank.logs.earlier_logs import in_words
     from saferank.verdict.certificate import confidence, meaning
+    from saferank.verdict.log_doubts import LIMITS
     from saferank.verdict.words import NOT_IN_A_LOG
 
     verdict = certificate.verdict.value
@@ -32,7 +33,7 @@ def show_certificate(certificate: Certificate, console: Console, out: Path, ledg
     relies_on = ["a given examination curve that the log cannot confirm"] if certificate.unchecked else []
     if any(doubt.code == "no-timestamps" for doubt in certificate.doubts):
         relies_on.append("your statement that ranker and demand did not change")
-    if any(doubt.code == "lists-in-kinds" for doubt in certificate.doubts):
+    if any(doubt.code in LIMITS for doubt in certificate.doubts):
         relies_on.append("your statement that any candidate could be shown in every impression")
     if certificate.independence in word:
         relies_on.append(f"your statement that the ranker was {word[certificate.independence]}")

@@ -259,7 +259,7 @@ def _periods(health: Health) -> str:
 
 def list_findings(health: Health) -> Iterator[Finding]:
     """Yield whether something other than the ranker limits what can be shown."""
-    kinds, ends = health.list_kinds, health.list_ends
+    kinds, missing, ends = health.list_kinds, health.high_or_missing, health.list_ends
     if ends.significant:
         text = (
             f"Lists end {ends.ratio:.1f} times as often at a document that was clicked as at one that was not. Rows "
@@ -282,3 +282,16 @@ def list_findings(health: Health) -> Iterator[Finding]:
         if not health.periods:
             remedy += " If the ranker changed during the log, name its timestamps (--column timestamp=THEIRS)."
         yield blocking("lists-in-kinds", text, remedy)
+    elif missing.significant:
+        text = (
+            "Documents are high in some lists of a query and missing from others, rarely in between "
+            f"({missing.share:.0%} of the upper halves of the lists, {missing.z:.0f} standard errors). A ranker that "
+            "passes over a document at the top would show it further down. So it seems that stock, regions, filters or "
+            "rules (at most two per brand, say) leave it out, and a new ranker could not change that."
+        )
+        remedy = (
+            "Make what decides it part of query_id (shoes|region=north), or leave such impressions out. If it is only "
+            "the ranker that varies (an A/B test, or one that tries uncertain documents at the top), or if it is rules "
+            "that the new lists keep to as well, say so (certify --trust-candidates)."
+        )
+        yield blocking("high-or-missing", text, remedy)

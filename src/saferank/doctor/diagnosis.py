@@ -17,6 +17,7 @@ from saferank.doctor.feature_columns import feature_columns
 from saferank.doctor.groups import groups
 from saferank.doctor.health import Health
 from saferank.doctor.hidden_context import hidden_context
+from saferank.doctor.high_or_missing import high_or_missing
 from saferank.doctor.hour_of_day import hour_of_day
 from saferank.doctor.inputs import load_inputs
 from saferank.doctor.leaking_features import leaking_features
@@ -138,6 +139,7 @@ def diagnose(
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
         earlier_searches=earlier_searches(sample, pairs, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
+        high_or_missing=high_or_missing(sample, pairs, by_period=ranker.significant),
         list_ends=list_ends(sample),
         repeated=repeated_impressions(sample, pairs, statistics.total_interactions),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),

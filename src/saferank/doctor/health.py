@@ -13,6 +13,7 @@ from saferank.doctor.examination_check import ExaminationCheck
 from saferank.doctor.feature_columns import FeatureColumns
 from saferank.doctor.groups import Group
 from saferank.doctor.hidden_context import HiddenContext
+from saferank.doctor.high_or_missing import HighOrMissing
 from saferank.doctor.hour_of_day import HourOfDay
 from saferank.doctor.leaking_features import Leak
 from saferank.doctor.list_ends import ListEnds
@@ -105,6 +106,8 @@ class Health:
     """Whether clicks, or rankings, depend on earlier searches of the user."""
     list_kinds: ListKinds
     """Whether the lists of a query come in kinds, as filters or second pages make them."""
+    high_or_missing: HighOrMissing
+    """Whether documents are high in lists or not in them at all, as stock or rules make them."""
     list_ends: ListEnds
     """Whether lists end because of what was clicked."""
     repeated: RepeatedImpressions

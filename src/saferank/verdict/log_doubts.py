@@ -23,7 +23,8 @@ BY_HOUR = (
     "hidden-context",
 )
 """Codes of findings that do not matter if the logging policy is known."""
-KINDS = "lists-in-kinds"
+LIMITS = ("lists-in-kinds", "high-or-missing")
+"""Codes of findings that something other than the ranker limits what can be shown."""
 NOT_DOUBTS = (
     "effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features", "unmatched-ids",
 )  # fmt: skip
@@ -52,17 +53,17 @@ def log_doubts(
 
     `features`: those that the new ranker has, if it has any. `known`: the logging policy is, and then it does not
     matter how demand changes. `random_per_unit`: rankings that depend on the user were drawn at random, not by taste.
-    `trust_candidates`: any candidate could be shown in every impression, though lists come in kinds. `given`: the
+    `trust_candidates`: any candidate could be shown in every impression, though it looks otherwise. `given`: the
     examination curve is, and then a position without rows does not matter.
     """
     health = diagnose(log, features, em=False, replicates=REPLICATES)
     doubts = []
-    ignored = {*(("personalised", KINDS) if random_per_unit else ()), *(BY_HOUR if known else ())}
+    ignored = {*(("personalised", *LIMITS) if random_per_unit else ()), *(BY_HOUR if known else ())}
     ignored |= {"position-without-rows"} if given else set()
     for finding in health.findings:
         if finding.code.startswith(ELSEWHERE) or finding.code in ignored:
             continue
-        if finding.blocks and not (trust_candidates and finding.code == KINDS):
+        if finding.blocks and not (trust_candidates and finding.code in LIMITS):
             raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)
         if finding.level != "good" and finding.code not in NOT_DOUBTS:
             doubts.append(Doubt(finding.code, finding.text, finding.remedy))

@@ -26,7 +26,7 @@ class CertifySettings:
     trust_stability: bool = False
     """Whether to trust that ranker and demand did not change, if the log has no timestamps."""
     trust_candidates: bool = False
-    """Whether to trust that any candidate could be shown in every impression, though lists come in kinds."""
+    """Whether to trust that any candidate could be shown in every impression, though lists look otherwise."""
     random_per_unit: bool = False
     """Whether rankings that differ between users were drawn at random, and not personalised."""
     most_per_unit: int | None = None
