@@ -27,6 +27,7 @@ from tests.shops import (
     Filtered,
     Ranker,
     Shop,
+    SoldOut,
     Tastes,
     TrustBias,
     Users,
@@ -602,12 +603,13 @@ def test_broken_certificates(tmp_path: Path, text: str) -> None:
     assert str(raised.value.file) == str(tmp_path / "c.json")
 
 
-def test_limits_that_a_new_ranker_cannot_change_are_refused(shop: Shop) -> None:
-    world = World(shop, Filtered(noisy(shop, np.random.default_rng(5)).scores, sampled=True))
+@pytest.mark.parametrize(("limited", "code"), [(Filtered, "lists-in-kinds"), (SoldOut, "high-or-missing")])
+def test_limits_that_a_new_ranker_cannot_change_are_refused(shop: Shop, limited: type[Ranker], code: str) -> None:
+    world = World(shop, limited(noisy(shop, np.random.default_rng(5), scale=2.0).scores, sampled=True))
     log, new = draw(world, 8_000), noisy(shop, np.random.default_rng(8), sampled=False)
-    assert refusal(shop, log, new) == "lists-in-kinds"
+    assert refusal(shop, log, new) == code
     trusted = judge(shop, log, new, replace(QUICK, trust_candidates=True))
-    assert "lists-in-kinds" in [doubt.code for doubt in trusted.doubts]
+    assert code in [doubt.code for doubt in trusted.doubts]
 
 
 def test_a_model_with_a_feature_that_knows_the_clicks_is_refused(world: World, log: AggregatedLog) -> None:
