@@ -266,7 +266,7 @@ class Limited(Ranker):
 class SoldOut(Limited):
     """Each document is sold out in a share of the impressions, or not delivered to the user."""
 
-    share: Array | float = 0.3
+    share: Array | float = 0.15
     """Of (query, document)."""
 
     def left_out(self, query: Ints, keys: Array, rng: Generator) -> NDArray[np.bool_]:
