@@ -244,8 +244,8 @@ CASES = {
         Case("ranker and demand follow sales", sales(), clean=False, null="no better", interactions=12_000),
         Case("both follow sales, a little", sales(wanted=1.5, boost=1.0), False, False, "no better", 12_000),
         Case("sales of other products than the ranker's", sales(together=False), null="no better", interactions=12_000),
-        Case("the best products are often sold out", sold_out, clean=False, null="no better", interactions=12_000),
-        Case("at most two of a brand", two_per_brand, clean=False, null="no better", interactions=12_000),
+        Case("the best products are often sold out", sold_out, False, False, "no better", interactions=12_000),
+        Case("at most two of a brand", two_per_brand, False, False, "no better", interactions=12_000),
     )
 }
 

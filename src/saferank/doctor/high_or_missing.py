@@ -17,7 +17,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 SIGNIFICANT = 5.0
 """Normal deviate from which it is believed."""
-LEAST_SHARE = 0.025
+LEAST_SHARE = 0.02
 """Share of the upper halves of the lists from which what is left out may turn a verdict."""
 LEAST_LISTS, LEAST_COMPARED = 12, 6
 """Lists of a query that are looked at, at least, and of those of them that are compared with each other."""

@@ -74,13 +74,17 @@ class _Expected:
         return cls(value, first / total, np.maximum(second / total - (first / total) ** 2, 0.0))
 
     def deviation(self, part: StratumCounts, shown: NDArray[np.int64], inside: NDArray[np.bool_]) -> float:
-        """Return by how many standard deviations the mean over all queries is off, at the rank that is farthest off.
+        """Return by how many standard deviations the mean over all queries is off, where it is farthest off.
 
         T_k = sum_i ( value(d_i, k) - mean ),    d_i: the document that interaction i shows at rank k
+
+        At each rank, and over all ranks. A list shows no document twice, so its ranks do not add up to more variance
+        than independent ones.
         """
         query = part.query[part.stratum[inside]]
         total = (shown * (self.value[part.pair[inside]] - self.mean[query])).sum(axis=0)
         variance = (shown * self.variance[query]).sum(axis=0)
+        total, variance = np.append(total, total.sum()), np.append(variance, variance.sum())
         known = variance > LEAST_EXPECTED
         return float((np.abs(total[known]) / np.sqrt(variance[known])).max(initial=0.0))
 
