@@ -291,7 +291,7 @@ def list_findings(health: Health) -> Iterator[Finding]:
         )
         remedy = (
             "Make what decides it part of query_id (shoes|region=north), or leave such impressions out. If it is only "
-            "the ranker that varies (an A/B test, or one that tries uncertain documents at the top), or if it is rules "
-            "that the new lists keep to as well, say so (certify --trust-candidates)."
+            "the ranker that varies (an A/B test, results replaced at random, uncertain documents tried at the top), "
+            "or rules that the new lists keep to as well, say so (certify --trust-candidates)."
         )
         yield blocking("high-or-missing", text, remedy)

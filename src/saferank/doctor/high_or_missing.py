@@ -21,7 +21,7 @@ LEAST_SHARE = 0.02
 """Share of the upper halves of the lists from which what is left out may turn a verdict."""
 LEAST_LISTS, LEAST_COMPARED = 12, 6
 """Lists of a query that are looked at, at least, and of those of them that are compared with each other."""
-OFTEN = 0.2
+OFTEN = 0.05
 """Share of the lists that have a document in their upper half, from which it is looked at."""
 CHOSEN = 1.5
 """Standard errors by which a document has to be missing too often on one side to be counted on the other."""
