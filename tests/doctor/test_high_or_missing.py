@@ -21,11 +21,12 @@ Ranker = Callable[[Integers, Integers, Floats, Generator], Floats]
 """From query and day of each list, and the scores of its query's documents, to what it is sorted by."""
 
 
-def logged(ranker: Ranker, *, seed: int = 0, screens: bool = False) -> SampledImpressions:
+def logged(ranker: Ranker, *, seed: int = 0, screens: bool = False, cutoff: int = 0) -> SampledImpressions:
     rng = np.random.default_rng(seed)
     query, day = rng.integers(0, QUERIES, LISTS), np.sort(rng.integers(0, DAYS, LISTS))
     lists = np.argsort(-ranker(query, day, 1.5 * rng.normal(size=(QUERIES, DOCUMENTS))[query], rng), axis=1)
     length = np.where(rng.random(LISTS) < 0.5, 1, CUTOFF) if screens else np.full(LISTS, CUTOFF)
+    length = np.full(LISTS, cutoff) if cutoff else length
     shown = np.arange(DOCUMENTS) < length[:, None]
     rows = np.repeat(np.arange(LISTS), length)
     return SampledImpressions(
@@ -71,6 +72,13 @@ def two_per_brand(query: Integers, day: Integers, scores: Floats, rng: Generator
     return scores
 
 
+def two_of_five_swapped(_query: Integers, _day: Integers, scores: Floats, rng: Generator) -> Floats:
+    """All lists have the same five documents."""
+    ranks = np.argsort(np.argsort(-scores, axis=1), axis=1)
+    one, other = rng.integers(0, 5, (2, len(scores), 1))
+    return -np.where(ranks == one, other, np.where(ranks == other, one, ranks)).astype(np.float64)
+
+
 def new_on_day_four(query: Integers, day: Integers, scores: Floats, rng: Generator) -> Floats:
     other = 1.5 * rng.normal(size=(QUERIES, DOCUMENTS))[query]
     return drawn(query, day, np.where((day >= DAYS // 2)[:, None], other, scores), rng)
@@ -94,6 +102,10 @@ def test_what_one_ranker_draws_is_not(ranker: Ranker, by_period: bool) -> None:
 def test_a_ranker_that_changes_is_not() -> None:
     assert not high_or_missing(logged(new_on_day_four), PAIRS, by_period=False).significant
     assert not high_or_missing(logged(new_on_day_four), PAIRS, by_period=True).significant
+
+
+def test_what_is_always_shown_is_never_missing_in_lists_of_any_length() -> None:
+    assert high_or_missing(logged(two_of_five_swapped, cutoff=5), PAIRS, by_period=False).share <= 0.0
 
 
 def test_users_who_are_shown_the_same_list_again_are_on_one_side() -> None:

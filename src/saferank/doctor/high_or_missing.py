@@ -48,9 +48,9 @@ def high_or_missing(sample: SampledImpressions | None, pairs: RankingData, *, by
     """Compare how often documents are missing with how often they are not in the upper half of the list.
 
     If the chance of being chosen next does not fall from rank to rank (in Plackett-Luce it rises, because the weights
-    of those above are gone), a document that is not in the upper half with probability s is missing from both halves
-    with s^2 at most. Documents that seem to be missing more often in the earlier lists of a query (or in those of half
-    of the users) are counted in the others, by how much they are missing more often there, and the other way round; so
+    of those above are gone), a document that is not in the upper half with probability s is missing altogether with
+    s^2 at most. Documents that seem to be missing more often in the earlier lists of a query (or in those of half of
+    the users) are counted in the others, by how much they are missing more often there, and the other way round; so
     chance alone adds nothing.
 
     Lists that share at most half of their documents with what their query usually shows are left out: a share of random
@@ -141,7 +141,7 @@ class _Lists:
         for side in (~self.other, self.other):
             there = side[self.row]
             upper = np.bincount(entry, there & (self.place < half), len(cell))
-            shown = np.bincount(entry, there & (self.place < 2 * half), len(cell))
+            shown = np.bincount(entry, there, len(cell))
             n = np.bincount(self.cell[side], minlength=self.cells)[cell].astype(np.float64)
             s, a = 1.0 - upper / n, 1.0 - shown / n
             # of a - s^2, to first order: that of 1 (missing) - 2 s 1 (not in the upper half)
