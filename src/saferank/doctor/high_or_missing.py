@@ -5,6 +5,7 @@ further down, because fewer others are left. Where something else left it out, i
 ranker cannot change that, but a verdict would credit it with showing its best documents every time.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,16 +57,55 @@ def high_or_missing(sample: SampledImpressions | None, pairs: RankingData, *, by
     Lists that share at most half of their documents with what their query usually shows are left out: a share of random
     rankings, say, where all are missing together. Lists are compared within a length, and within a period if asked.
     """
-    if sample is None or not (np.diff(sample.offsets) > 1).any():
+    lists = _compared(sample, pairs, by_period=by_period)
+    if lists is None:
         return HighOrMissing()
+    total = variance = 0.0
+    one, other = lists.sides()
+    for here, there in ((one, other), (other, one)):
+        chosen = here.often & (here.excess > CHOSEN * here.error)
+        total += float(there.excess[chosen].sum())
+        variance += float(np.square(there.error[chosen]).sum())
+    share = total / float((lists.lengths // 2).sum())
+    return HighOrMissing(total / math.sqrt(variance) if variance > 0.0 else 0.0, share, len(lists.cell))
+
+
+def missing_share(sample: SampledImpressions | None, pairs: RankingData, *, by_period: bool) -> Floats:
+    """Return for each pair in which share of the lists it is missing, 0 if drawing from scores can explain that."""
+    share = np.zeros(pairs.documents)
+    if (lists := _compared(sample, pairs, by_period=by_period)) is not None:
+        one, other = lists.sides()
+        error = np.sqrt(np.square(one.error) + np.square(other.error))
+        found = (one.often | other.often) & (one.excess + other.excess > SIGNIFICANT * error)
+        missing = (one.missing + other.missing) / np.maximum(one.lists + other.lists, 1.0)
+        share[: len(found)] = np.where(found, missing, 0.0)
+    return share
+
+
+def _compared(sample: SampledImpressions | None, pairs: RankingData, *, by_period: bool) -> "_Lists | None":
+    """Return the lists that are looked at, if there are any."""
+    if sample is None or not (np.diff(sample.offsets) > 1).any():
+        return None
     lists = _Lists.of(sample, pairs, by_period=by_period)
     lists = lists.chosen(lists.usual())
     lists = lists.chosen(lists.enough())
-    if not len(lists.cell):
-        return HighOrMissing()
-    total, error = lists.left_out()
-    share = total / float((lists.lengths // 2).sum())
-    return HighOrMissing(total / error if error > 0.0 else 0.0, share, len(lists.cell))
+    return lists if len(lists.cell) else None
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What some of the lists show, for each document."""
+
+    lists: Floats
+    """That could have it."""
+    missing: Floats
+    """Lists that do not have it."""
+    excess: Floats
+    """Of these, those that drawing from scores cannot explain."""
+    error: Floats
+    """Standard error of the excess."""
+    often: NDArray[np.bool_]
+    """Whether it is often in the upper half."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,25 +173,21 @@ class _Lists:
         often = place[entry] < self.lengths[self.row]
         return np.asarray(2 * np.bincount(self.row, often, len(self.cell)) > self.lengths)
 
-    def left_out(self) -> tuple[float, float]:
-        """Return how often documents are missing, beyond what the ranker explains, and the standard error of that."""
+    def sides(self) -> tuple[_Side, _Side]:
+        """Return what the two sides show."""
         entry, cell, document = self.entries()
         half = (self.lengths // 2)[self.row]
-        missing, error, often = [], [], []
+        found = []
         for side in (~self.other, self.other):
             there = side[self.row]
             upper = np.bincount(entry, there & (self.place < half), len(cell))
-            shown = np.bincount(entry, there, len(cell))
             n = np.bincount(self.cell[side], minlength=self.cells)[cell].astype(np.float64)
-            s, a = 1.0 - upper / n, 1.0 - shown / n
+            s, a = 1.0 - upper / n, 1.0 - np.bincount(entry, there, len(cell)) / n
             # of a - s^2, to first order: that of 1 (missing) - 2 s 1 (not in the upper half)
             variance = a * (1.0 - 2.0 * s) ** 2 + (s - a) * (2.0 * s) ** 2 - (a - 2.0 * s * s) ** 2
-            missing.append(np.bincount(document, n * a - n * s * (n * s - 1.0) / (n - 1.0)))
-            error.append(np.sqrt(np.bincount(document, n * np.maximum(variance, 0.25 / n))))
-            often.append(np.bincount(document, upper) > OFTEN * np.bincount(document, n))
-        total = variance_of_total = 0.0
-        for one, other in ((0, 1), (1, 0)):
-            chosen = often[one] & (missing[one] > CHOSEN * error[one])
-            total += float(missing[other][chosen].sum())
-            variance_of_total += float(np.square(error[other][chosen]).sum())
-        return total, variance_of_total**0.5
+            lists: Floats = np.bincount(document, n).astype(np.float64)
+            missing: Floats = np.bincount(document, n * a).astype(np.float64)
+            excess = missing - np.bincount(document, n * s * (n * s - 1.0) / (n - 1.0))
+            error = np.sqrt(np.bincount(document, n * np.maximum(variance, 0.25 / n)))
+            found.append(_Side(lists, missing, excess, error, np.bincount(document, upper) > OFTEN * lists))
+        return found[0], found[1]

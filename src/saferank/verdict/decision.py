@@ -17,6 +17,7 @@ from saferank.logs.earlier_logs import described
 from saferank.verdict.best_judge import best_judge
 from saferank.verdict.certificate import Certificate, FlatterRow, Verdict
 from saferank.verdict.checks import (
+    Refused,
     check_cutoff,
     check_dated,
     check_features,
@@ -28,6 +29,7 @@ from saferank.verdict.curves import UNCHECKED
 from saferank.verdict.details import with_details
 from saferank.verdict.inputs import VerdictInputs
 from saferank.verdict.known_ranker import check_known_ranker
+from saferank.verdict.left_out import check_left_out
 from saferank.verdict.log_doubts import LogDoubts, log_doubts
 from saferank.verdict.needed import needed_to_decide
 from saferank.verdict.settings import CertifySettings
@@ -100,6 +102,8 @@ def certificate_of(inputs: VerdictInputs, settings: CertifySettings, doubts: Log
     lower, worst = judge.lower(delta)
     upper = judge.upper(delta)
     verdict = decide(lower, upper, settings.tolerance)
+    if verdict is Verdict.DEPLOY:
+        check_left_out(doubts.left_out, rankers, test, curves.curve, lower, settings.tolerance)
     differences = test.differences(curves.curve, limit)
     worth = test.effective_clicks(curves.curve, limit)
     certificate = Certificate(
@@ -172,7 +176,10 @@ def _flatter(inputs: VerdictInputs, settings: CertifySettings, doubts: LogDoubts
     for temperature in TEMPERATURES:
         flatter = replace(inputs.ranker, scores=inputs.ranker.scores / np.float32(temperature))
         asked = replace(settings, explore=False, details=False)
-        found = certificate_of(replace(inputs, ranker=flatter), asked, doubts)
+        try:
+            found = certificate_of(replace(inputs, ranker=flatter), asked, doubts)
+        except Refused:
+            return
         if found.verdict is not Verdict.DEPLOY:
             return
         yield FlatterRow(temperature, found.improvement, found.lower)

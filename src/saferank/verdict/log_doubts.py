@@ -2,13 +2,19 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.high_or_missing import SIGNIFICANT, missing_share
+from saferank.doctor.log_arrays import sampled_impressions, shown_pairs
 from saferank.doctor.ranker_changes import RankerChanges
 from saferank.engine.types.ranking_data import RankingData
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.verdict.certificate import Doubt
 from saferank.verdict.checks import Refused
 
+Floats = NDArray[np.float64]
 REPLICATES = 20
 """Of doctor's bootstrap, whose intervals the verdict does not use."""
 ELSEWHERE = ("examination", "ranker-follows-demand")
@@ -38,6 +44,8 @@ class LogDoubts:
     doubts: tuple[Doubt, ...] = ()
     changes: RankerChanges = RankerChanges()  # noqa: RUF009 (frozen)
     """Of the ranker that made the log; none if it is known."""
+    left_out: Floats | None = None
+    """Share of the lists that each pair of the log is missing from, where something leaves it out; None if nowhere."""
 
 
 def log_doubts(
@@ -67,8 +75,13 @@ def log_doubts(
             raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)
         if finding.level != "good" and finding.code not in NOT_DOUBTS:
             doubts.append(Doubt(finding.code, finding.text, finding.remedy))
+    left_out = None
+    if health.high_or_missing.z > SIGNIFICANT and not (trust_candidates or random_per_unit):
+        pairs = shown_pairs(log)
+        sample = sampled_impressions(log, pairs)
+        left_out = missing_share(sample, pairs, by_period=health.ranker.significant)
     if known:
-        return LogDoubts(tuple(doubts))
+        return LogDoubts(tuple(doubts), left_out=left_out)
     if health.changes.come_and_go:
         text = (
             f"{health.changes.gone:.0%} of what was shown goes to documents that were missing for a part of the log "
@@ -77,4 +90,4 @@ def log_doubts(
             "is not noticed."
         )
         doubts.append(Doubt("come-and-go", text, "Certify on a shorter log if many products are new."))
-    return LogDoubts(tuple(doubts), health.changes)
+    return LogDoubts(tuple(doubts), health.changes, left_out)
