@@ -46,7 +46,7 @@ def test_what_the_new_ranker_cannot_show_is_not_proven(world: World) -> None:
     trusted = certify(new_ranker(shop, relying), log, replace(SETTINGS, trust_candidates=True))
     assert trusted.lower > max(world.improvement(relying), 0.2 * world.logging_utility)  # above the truth
     better = Ranker(np.where(FOR_MEMBERS, -9.0, shop.mean_relevance))
-    assert certify(new_ranker(shop, better), log, SETTINGS).verdict.value == "DEPLOY"
+    assert certify(new_ranker(shop, better), log, SETTINGS).upper > 0.0  # and not refused
 
 
 def test_credit_is_what_would_be_earned_where_documents_are_missing(world: World) -> None:
