@@ -100,8 +100,11 @@ def test_what_one_ranker_draws_is_not(ranker: Ranker, by_period: bool) -> None:
 
 
 def test_a_ranker_that_changes_is_not() -> None:
-    assert not high_or_missing(logged(new_on_day_four), PAIRS, by_period=False).significant
-    assert not high_or_missing(logged(new_on_day_four), PAIRS, by_period=True).significant
+    log = logged(new_on_day_four)
+    assert not high_or_missing(log, PAIRS, by_period=False).significant
+    log = replace(log, unit=np.repeat(np.arange(LISTS), np.diff(log.offsets)))  # users come before and after
+    assert high_or_missing(log, PAIRS, by_period=False).significant
+    assert not high_or_missing(log, PAIRS, by_period=True).significant
 
 
 def test_what_is_always_shown_is_never_missing_in_lists_of_any_length() -> None:

@@ -138,6 +138,7 @@ def test_content_is_the_same_in_any_order_and_format_and_for_no_other_rows(tmp_p
     same = content(rows)
     assert content(rows[::-1], segment="device") == same
     assert load_log(tmp_path / "again.csv", **options).manifest["content"] == same
+    assert content([row | {"impression_id": str(row["impression_id"])} for row in rows]) == same
     place = next(place for place, row in enumerate(rows) if row["click"] and row["user"])
     impression = rows[place]["impression_id"]
     swapped = [row | ({"user": "another"} if row["impression_id"] == impression else {}) for row in rows]

@@ -9,6 +9,7 @@ import pytest
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.verdict.certificate import Certificate, Verdict
 from saferank.verdict.certify import CertifySettings, certify
+from saferank.verdict.checks import Refused
 from saferank.verdict.decision import TEMPERATURES
 from saferank.verdict.new_ranker import NewRanker
 from tests.shops import Ranker, World, make_shop, noisy
@@ -67,6 +68,20 @@ def test_nothing_is_tried_where_nothing_may_be_flattened(world: World, log: Aggr
     assert worse.verdict is not Verdict.DEPLOY
     assert worse.exploration == ()
     assert judge(world, log, better, replace(ASKED, explore=False)).exploration == ()
+
+
+def test_a_flatter_policy_that_is_refused_is_not_proven(
+    world: World, log: AggregatedLog, better: Ranker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = iter([None, Refused("it rests on what is missing", code="high-or-missing")])
+
+    def second_time(*_: object) -> None:
+        if (refused := next(calls)) is not None:
+            raise refused
+
+    monkeypatch.setattr("saferank.verdict.decision.check_left_out", second_time)
+    found = judge(world, log, better)
+    assert (found.verdict, found.exploration) == (Verdict.DEPLOY, ())
 
 
 def test_over_logs_a_policy_that_is_too_flat_is_seldom_proven(world: World) -> None:

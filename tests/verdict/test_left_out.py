@@ -1,10 +1,13 @@
 """A DEPLOY that rests on documents which are missing from most lists is refused, even if they are few."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from saferank.cli.certify_screen import show_certificate
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.log_arrays import shown_pairs
 from saferank.logs.aggregated_log import pair_ids, places_of
@@ -59,3 +62,15 @@ def test_credit_is_what_would_be_earned_where_documents_are_missing(world: World
     found = credited(share, rankers, rankers.compare("certify", None, 0.0), shop.examination)
     exact = float(shop.traffic @ (np.where(FOR_MEMBERS, 0.875, 0.0) * shop.mean_relevance).sum(axis=1))  # all at rank 1
     assert found == pytest.approx(exact, rel=0.1)
+
+
+def test_the_screen_begins_with_what_a_trusted_verdict_relies_on(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng, shop = np.random.default_rng(3), world.shop
+    limited = World(shop, SoldOut(world.logging.scores, sampled=True, share=0.15))
+    log = limited.draw(8_000, rng).aggregated(rng)
+    found = certify(new_ranker(shop, noisy(shop, rng)), log, replace(SETTINGS, trust_candidates=True))
+    assert "high-or-missing" in [doubt.code for doubt in found.doubts]
+    show_certificate(found, Console(width=200), Path("certificate.json"), Path("ledger.json"), None)
+    assert "your statement that any candidate could be shown" in capsys.readouterr().out.split("\n")[0]

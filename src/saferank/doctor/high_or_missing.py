@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.log_arrays import SampledImpressions
+from saferank.doctor.log_arrays import SampledImpressions, place_within
 from saferank.engine.types.ranking_data import RankingData
 
 Integers = NDArray[np.int64]
@@ -136,10 +136,7 @@ class _Lists:
             other = sample.unit[first] % 2 == 1
         else:
             time = np.arange(len(first)) if sample.moment is None else sample.moment[first]
-            order = np.lexsort((time, cell))
-            before = np.empty(len(order), np.int64)
-            before[order] = np.arange(len(order)) - np.searchsorted(cell[order], cell[order])
-            other = 2 * before >= np.bincount(cell)[cell]
+            other = 2 * place_within(cell, time) >= np.bincount(cell)[cell]
         row = np.repeat(np.arange(len(first)), lengths)
         place = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         document, cells = sample.document[first[row] + place], int(cell.max()) + 1
@@ -166,11 +163,7 @@ class _Lists:
     def usual(self) -> NDArray[np.bool_]:
         """Return which lists have more than half of their documents among those that their cell shows most often."""
         entry, cell, _ = self.entries()
-        shown = np.bincount(entry)
-        order = np.lexsort((-shown, cell))
-        place = np.empty(len(cell), np.int64)
-        place[order] = np.arange(len(cell)) - np.searchsorted(cell[order], cell[order])
-        often = place[entry] < self.lengths[self.row]
+        often = place_within(cell, -np.bincount(entry))[entry] < self.lengths[self.row]
         return np.asarray(2 * np.bincount(self.row, often, len(self.cell)) > self.lengths)
 
     def sides(self) -> tuple[_Side, _Side]:

@@ -39,6 +39,18 @@ def shown_pairs(aggregated: AggregatedLog, also: RankingData | None = None) -> R
     )
 
 
+def place_within(group: Integers, by: NDArray[np.number]) -> Integers:
+    """Return how many members of its group each member comes after, sorted by these values.
+
+    >>> place_within(np.array([0, 1, 0, 1]), np.array([5, 2, 3, 4])).tolist()
+    [1, 0, 0, 1]
+    """
+    order = np.lexsort((by, group))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    return place
+
+
 @dataclass(frozen=True, eq=False)
 class PeriodCounts:
     """One entry per (document, rank, period) that was shown, sorted by them; all parts of the log together."""

@@ -41,10 +41,10 @@ def check_left_out(
         return
     raise Refused(
         "a DEPLOY would rest on documents that are high in some lists of a query and missing from others, rarely in "
-        f"between. If stock, regions or rules leave them out, the new ranker cannot earn up to {credit:.4f} clicks per "
-        f"interaction that it is credited with, and only {lower:.4f} are proven. Make what decides it part of query_id "
-        "(shoes|region=north), or leave such impressions out. If it is only the ranker that varies, say so (certify "
-        "--trust-candidates).",
+        f"between. If stock, regions or rules leave them out, up to {credit / test.click_rate:.1%} of what the current "
+        f"ranker earns is credited to the new one by mistake, and only {lower / test.click_rate:+.1%} is proven. Make "
+        "what decides it part of query_id (shoes|region=north), or leave such impressions out. If it is only the "
+        "ranker that varies, say so (certify --trust-candidates).",
         code="high-or-missing",
         file=rankers.log.source,
     )
