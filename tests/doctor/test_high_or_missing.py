@@ -124,6 +124,22 @@ def test_users_who_are_shown_the_same_list_again_are_on_one_side() -> None:
     assert high_or_missing(replace(sample, unit=None), PAIRS, by_period=False).share > 0.01
 
 
+def test_what_is_left_out_and_not_replaced_is_found_too() -> None:
+    log, rng = logged(drawn), np.random.default_rng(7)
+    best = np.bincount(log.document, log.rank < 2, QUERIES * DOCUMENTS).reshape(QUERIES, -1).argmax(axis=1)
+    best += DOCUMENTS * np.arange(QUERIES)
+    row = np.repeat(np.arange(LISTS), CUTOFF)
+    kept = ~(np.isin(log.document, best) & (rng.random(LISTS) < 0.5)[row])
+    lengths = np.bincount(row, kept).astype(np.int64)
+    rank = np.arange(kept.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    shorter = SampledImpressions(
+        np.append(0, np.cumsum(lengths)), log.document[kept], rank, log.click[kept], log.period[kept], moment=row[kept]
+    )
+    assert high_or_missing(shorter, PAIRS, by_period=False).significant
+    screens = logged(drawn, screens=True)
+    assert high_or_missing(screens, PAIRS, by_period=False).share < 0.005
+
+
 def test_lists_of_one_document_say_nothing_and_other_lengths_are_apart() -> None:
     screens = logged(sold_out, screens=True)
     assert high_or_missing(screens, PAIRS, by_period=False).significant

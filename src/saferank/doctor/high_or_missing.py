@@ -55,7 +55,8 @@ def high_or_missing(sample: SampledImpressions | None, pairs: RankingData, *, by
     chance alone adds nothing.
 
     Lists that share at most half of their documents with what their query usually shows are left out: a share of random
-    rankings, say, where all are missing together. Lists are compared within a length, and within a period if asked.
+    rankings, say, where all are missing together. Lists are compared with those of the same length or one more or less,
+    and within a period if asked.
     """
     lists = _compared(sample, pairs, by_period=by_period)
     if lists is None:
@@ -131,7 +132,8 @@ class _Lists:
         lengths, first = lengths[lengths > 1], sample.offsets[:-1][lengths > 1]
         query = pairs.query_of_document[sample.document[first]]
         period = sample.period[first] if by_period else np.zeros(len(first), np.int64)
-        cell = np.unique(np.stack([query, period, lengths]), axis=1, return_inverse=True)[1].reshape(-1)
+        length = (int(lengths.max()) - lengths) // 2  # one that was left out and not replaced makes a list shorter
+        cell = np.unique(np.stack([query, period, length]), axis=1, return_inverse=True)[1].reshape(-1)
         if sample.unit is not None:
             other = sample.unit[first] % 2 == 1
         else:
@@ -169,7 +171,9 @@ class _Lists:
     def sides(self) -> tuple[_Side, _Side]:
         """Return what the two sides show."""
         entry, cell, document = self.entries()
-        half = (self.lengths // 2)[self.row]
+        shortest = np.full(self.cells, np.iinfo(np.int64).max)
+        np.minimum.at(shortest, self.cell, self.lengths)
+        half = (shortest // 2)[self.cell[self.row]]
         found = []
         for side in (~self.other, self.other):
             there = side[self.row]
