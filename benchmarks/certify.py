@@ -64,6 +64,7 @@ from tests.shops import (
     make_shop,
     nightly,
     noisy,
+    regional,
     with_rows,
     with_sales,
 )
@@ -106,6 +107,8 @@ class Case:
     """The most shown document of every so many queries has no features."""
     hidden: bool = False
     """Whether the log does not tell what rankings and demand follow: times are mixed up."""
+    regions: int = 0
+    """Regions, which the log has as a column: the number of a slot modulo this. Times are mixed up then too."""
 
 
 def plackett_luce(**shop: Any) -> Callable[[Generator], World]:
@@ -184,6 +187,11 @@ def sold_out(rng: Generator) -> World:
     return World(shop, SoldOut(noisy(shop, rng, scale=2.0).scores, sampled=True, share=np.where(best, 0.4, 0.03)))
 
 
+def local_documents(local: float) -> Callable[[Generator], World]:
+    """A share of the documents is delivered to one of four regions only."""
+    return lambda rng: World(*regional(make_shop(rng), rng, local=local))
+
+
 def two_per_brand(rng: Generator) -> World:
     """Half of the documents are of one brand, of which a list shows two at most; they are wanted more."""
     shop = make_shop(rng)
@@ -246,6 +254,11 @@ CASES = {
         Case("sales of other products than the ranker's", sales(together=False), null="no better", interactions=12_000),
         Case("the best products are often sold out", sold_out, False, False, "no better", interactions=12_000),
         Case("at most two of a brand", two_per_brand, False, False, "no better", interactions=12_000),
+        *(
+            Case(name, local_documents(share), False, False, "no better", interactions=12_000, regions=4)
+            for name, share in (("30% of the documents are local", 0.3), ("3% of the documents are local", 0.03))
+        ),
+        Case("regions, and nothing is local", local_documents(0.0), null="no better", interactions=12_000, regions=4),
     )
 }
 
@@ -271,10 +284,12 @@ def outcome(name: str, number: int, better: bool) -> dict[str, Any] | None:
     world = world_of(name, shop)
     rng = np.random.default_rng([list(CASES).index(name), number, 1])
     drawn = world.draw(case.interactions, rng)
-    if case.hidden:
+    groups = {"region": drawn.slot % case.regions} if case.regions else None
+    if case.hidden or case.regions:
         order = rng.permutation(len(drawn.query))
+        groups = groups and {"region": groups["region"][order]}
         drawn = replace(drawn, **{name: getattr(drawn, name)[order] for name in ("query", "unit", "ranking", "clicks")})
-    log = drawn.aggregated(rng, units=case.units, split=case.split)
+    log = drawn.aggregated(rng, units=case.units, split=case.split, groups=groups)
     data = world.shop.data()
     kept = _kept(drawn, case.missing)
     if better:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -94,8 +95,12 @@ class ShopLog:
         units: bool = False,
         timestamps: bool = True,
         rankings: bool = False,
+        groups: Mapping[str, Ints] | None = None,
     ) -> AggregatedLog:
-        """Return what aggregating `table` gives, with parts drawn at random by impression, query or unit."""
+        """Return what aggregating `table` gives, with parts drawn at random by impression, query or unit.
+
+        `groups`: a column's name -> the number of its value in each impression.
+        """
         rng = np.random.default_rng(rng)
         impressions, ranks = self.ranking.shape
         shop, owner = self.shop, {"impression": np.arange(impressions), "query": self.query, "unit": self.unit}[split]
@@ -146,6 +151,8 @@ class ShopLog:
             "position": np.tile(np.arange(1, ranks + 1), len(drawn)),
             "click": self.clicks[drawn].ravel().astype(np.int8),
         }  # fmt: skip
+        if groups:
+            tables["sample"]["groups"] = np.stack([*groups.values()], axis=1)[row].tolist()
         made = {name: log_table(name, columns) for name, columns in tables.items()}
         moments = _periods(self.second, length) if timestamps else []
         manifest: dict[str, Any] = {
@@ -153,7 +160,7 @@ class ShopLog:
             "cutoff": ranks, "segment": None, "reward": None,
             "split": {"by": "hash" if split == "impression" else split, "seed": 0, "shares": list(shares)},
             "unit": "user_id" if units else None, "period": [moments[0][0], moments[-1][1]] if moments else None,
-            "periods": moments, "bad_rows": {}, "notes": [],
+            "periods": moments, "bad_rows": {}, "notes": [], "groups": list(groups or {}),
             "parts": {
                 name: {
                     "interactions": int((part == place).sum()),

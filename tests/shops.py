@@ -292,6 +292,14 @@ def arriving(shop: Shop, rng: Generator, *, share: float = 0.3, noise: float = 1
     return Ranker(np.where(np.arange(shop.days)[:, None, None] < first, -np.inf, scores), sampled=True)
 
 
+def regional(shop: Shop, rng: Generator, *, local: float = 0.3, regions: int = 4) -> tuple[Shop, Ranker]:
+    """A share of the documents is delivered to one region only; the region of a slot is its number modulo `regions`."""
+    shop, scores = in_slots(shop), noisy(shop, rng).scores
+    home = np.where(rng.random(scores.shape[1:]) < local, rng.integers(0, regions, scores.shape[1:]), -1)
+    region = (np.arange(len(shop.relevance)) % regions)[:, None, None]
+    return shop, Ranker(np.where((home >= 0) & (home != region), -np.inf, scores), sampled=True)
+
+
 def nightly(shop: Shop, rng: Generator, *, noise: float = 1.0) -> Ranker:
     """Deterministic within a day: by the previous day's relevance plus noise drawn each night.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from saferank.doctor.drift import Drift, demand_by_group, ranker_moved
 from saferank.doctor.hour_of_day import LEAST_SIZE, MAY_FOLLOW
 from saferank.doctor.log_arrays import SampledImpressions
+from saferank.doctor.missing_by_group import MissingByGroup, missing_by_group
 from saferank.engine.types.ranking_data import RankingData
 
 CERTAIN = 20.0
@@ -20,11 +21,13 @@ CERTAIN = 20.0
 
 @dataclass(frozen=True)
 class Group:
-    """Two tests of whether something depends on a column, on a sample of impressions."""
+    """Tests of whether something depends on a column, on a sample of impressions."""
 
     column: str
     demand: Drift
     ranker: Drift
+    missing: MissingByGroup
+    """Documents that some values of the column lack."""
 
     @property
     def follows_demand(self) -> bool:
@@ -43,7 +46,8 @@ def groups(sample: SampledImpressions | None, pairs: RankingData, ranks: int, *,
         counts = sample.counts(value, pairs, ranks, by_period=by_period)
         ranker = ranker_moved(counts)
         demand = demand_by_group(counts) if ranker.significant else Drift()
-        found.append(Group(column, demand, replace(ranker, boundary=None)))
+        missing = missing_by_group(sample, value, pairs, by_period=by_period)
+        found.append(Group(column, demand, replace(ranker, boundary=None), missing))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.doctor.log_arrays import SampledImpressions, place_within
+from saferank.doctor.log_arrays import SampledImpressions, in_other_half, place_within
 from saferank.engine.types.ranking_data import RankingData
 
 Integers = NDArray[np.int64]
@@ -134,11 +134,7 @@ class _Lists:
         period = sample.period[first] if by_period else np.zeros(len(first), np.int64)
         length = (int(lengths.max()) - lengths) // 2  # one that was left out and not replaced makes a list shorter
         cell = np.unique(np.stack([query, period, length]), axis=1, return_inverse=True)[1].reshape(-1)
-        if sample.unit is not None:
-            other = sample.unit[first] % 2 == 1
-        else:
-            time = np.arange(len(first)) if sample.moment is None else sample.moment[first]
-            other = 2 * place_within(cell, time) >= np.bincount(cell)[cell]
+        other = in_other_half(sample, first, cell)
         row = np.repeat(np.arange(len(first)), lengths)
         place = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         document, cells = sample.document[first[row] + place], int(cell.max()) + 1

@@ -167,6 +167,17 @@ def sampled_impressions(aggregated: AggregatedLog, pairs: RankingData) -> Sample
     )
 
 
+def in_other_half(sample: SampledImpressions, first: Integers, cell: Integers) -> NDArray[np.bool_]:
+    """Return which impressions, given by their first rows, are in the second of two halves of each cell.
+
+    Chance in one half says nothing about the other: they hold different users, or else earlier and later impressions.
+    """
+    if sample.unit is not None:
+        return np.asarray(sample.unit[first] % 2 == 1)
+    time = np.arange(len(first)) if sample.moment is None else sample.moment[first]
+    return np.asarray(2 * place_within(cell, time) >= np.bincount(cell)[cell])
+
+
 def compact(keys: Integers) -> Integers:
     """Return the keys, renumbered without gaps if counting by them would take far more room than they do."""
     if len(keys) == 0 or int(keys.max()) < 8 * len(keys):

@@ -10,8 +10,19 @@ FEW_REPEATS = 0.2
 
 
 def group_findings(health: Health) -> Iterator[Finding]:
-    """Yield the columns of the log that rankings follow, and whether demand does too."""
+    """Yield the columns of the log that decide what is there, or that rankings follow, and whether demand does too."""
     for group in health.groups:
+        if group.missing.significant:
+            text = (
+                f"{group.missing.documents:,} documents are never shown for some values of {group.column}, and often "
+                f"for others ({group.missing.share:.0%} of what would be shown). What is not delivered to a region, or "
+                "offered to members alone, cannot be shown to everyone by a new ranker either."
+            )
+            remedy = (
+                f"Add {group.column} to query_id (shoes|{group.column}=...). If it is only the ranker that prefers "
+                "others there, say so (certify --trust-candidates)."
+            )
+            yield blocking("missing-by-group", text, remedy)
         if not group.ranker.significant or group.ranker.size < LEAST_SIZE:
             continue
         text = (

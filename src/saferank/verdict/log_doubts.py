@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.diagnosis import diagnose
+from saferank.doctor.health import Health
 from saferank.doctor.high_or_missing import SIGNIFICANT, missing_share
 from saferank.doctor.log_arrays import sampled_impressions, shown_pairs
 from saferank.doctor.ranker_changes import RankerChanges
@@ -29,7 +30,7 @@ BY_HOUR = (
     "hidden-context",
 )
 """Codes of findings that do not matter if the logging policy is known."""
-LIMITS = ("lists-in-kinds", "high-or-missing")
+LIMITS = ("lists-in-kinds", "high-or-missing", "missing-by-group")
 """Codes of findings that something other than the ranker limits what can be shown."""
 NOT_DOUBTS = (
     "effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features", "unmatched-ids",
@@ -75,11 +76,7 @@ def log_doubts(
             raise Refused(f"{finding.text} {finding.remedy}".strip(), code=finding.code, file=log.source)
         if finding.level != "good" and finding.code not in NOT_DOUBTS:
             doubts.append(Doubt(finding.code, finding.text, finding.remedy))
-    left_out = None
-    if health.high_or_missing.z > SIGNIFICANT and not (trust_candidates or random_per_unit):
-        pairs = shown_pairs(log)
-        sample = sampled_impressions(log, pairs)
-        left_out = missing_share(sample, pairs, by_period=health.ranker.significant)
+    left_out = None if trust_candidates or random_per_unit else _left_out(log, health)
     if known:
         return LogDoubts(tuple(doubts), left_out=left_out)
     if health.changes.come_and_go:
@@ -91,3 +88,12 @@ def log_doubts(
         )
         doubts.append(Doubt("come-and-go", text, "Certify on a shorter log if many products are new."))
     return LogDoubts(tuple(doubts), health.changes, left_out)
+
+
+def _left_out(log: AggregatedLog, health: Health) -> Floats | None:
+    """Return the share of the lists that each pair is missing from, if something seems to leave documents out."""
+    found = [group.missing.of_pairs for group in health.groups if group.missing.documents]
+    if health.high_or_missing.z > SIGNIFICANT:
+        pairs = shown_pairs(log)
+        found.append(missing_share(sampled_impressions(log, pairs), pairs, by_period=health.ranker.significant))
+    return np.max(found, axis=0) if found else None
