@@ -2,10 +2,11 @@
 
 python benchmarks/install_size.py [FOLDER]
 
-The first environment is complete (`pip install saferank`, without extras) and runs `saferank --version` and a short
-demo; the second is for serving alone (NumPy, safetensors and the bare wheel) and ranks with the model of that demo.
-Fails if one of them does not work, or if the sdist holds anything that is not needed. FOLDER keeps wheel and sdist.
-Times are of the processor.
+The first environment is complete (`pip install saferank`, without extras) and runs `saferank --version`, a short demo,
+and what the quickstart shows in Python, on two pandas DataFrames with column names of their own: the time from
+`pip install` to that verdict is printed. The second is for serving alone (NumPy, safetensors and the bare wheel) and ranks with the model of that demo.
+Fails if one of them does not work, if the verdict takes more than five minutes, or if the sdist holds anything that is
+not needed. FOLDER keeps wheel and sdist. Times of imports are of the processor.
 """
 
 import os
@@ -36,6 +37,28 @@ policy = Policy.load(sys.argv[1])
 rows = [[float(row + column) for column in range(len(policy.schema.numbers))] for row in range(3)]
 assert sorted(policy.rank(rows).rank.tolist()) == [1, 2, 3]
 """
+FIRST_TIME = """
+import numpy as np
+import pandas as pd
+from saferank import SafeRanker
+
+rng = np.random.default_rng(0)
+wanted = rng.normal(size=(200, 20))  # of (search term, product)
+term = rng.integers(0, 200, 30_000)
+seen = 0.5 * wanted[term] + rng.gumbel(size=(30_000, 20))
+product = np.argsort(-seen, axis=1)[:, :8]
+bought = rng.random(product.shape) < 1 / np.arange(1, 9) / (1 + np.exp(2 - np.take_along_axis(wanted[term], product, 1)))
+rows = {"visit": np.repeat(np.arange(30_000), 8), "term": np.repeat(term, 8), "sku": product.ravel()}
+rows |= {"slot": np.tile(np.arange(1, 9), 30_000), "bought": bought.ravel()}
+at = pd.date_range("2026-01-01", periods=30_000, freq="37s")
+log = pd.DataFrame(rows | {"at": np.repeat(at, 8)})
+every = pd.MultiIndex.from_product([range(200), range(20)], names=["term", "sku"]).to_frame(index=False)
+features = every.assign(rating=(wanted + 0.5 * rng.normal(size=wanted.shape)).ravel(), price=rng.random(4000))
+names = {"impression_id": "visit", "query_id": "term", "document_id": "sku", "position": "slot", "click": "bought"}
+ranker = SafeRanker().fit(log, features, columns=names | {"timestamp": "at"})
+print(ranker.certify(log, features, columns=names | {"timestamp": "at"}).verdict.value)
+"""
+MOST_SECONDS = 300.0
 
 
 def run(*call: object, cwd: Path | None = None) -> str:
@@ -93,7 +116,12 @@ def main() -> int:
         check_sdist(sdist)
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB; {sdist.name}: {sdist.stat().st_size / 1e6:.2f} MB.")
         pinned = ("-c", HOME / "constraints.txt")
+        began = perf_counter()
         complete, all_bytes = environment(work / "complete", *pinned, wheel)
+        installed = perf_counter()
+        verdict = run(complete, "-c", FIRST_TIME, cwd=work).strip()
+        done = perf_counter()
+        print(f"pip install: {installed - began:.0f} s; from DataFrames to {verdict}: {done - installed:.0f} s")
         serving, numpy_bytes = environment(work / "serving", *pinned, "numpy", "safetensors")
         run(serving, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", wheel)
         print(run(complete, "-m", "saferank", "--version", cwd=work).strip())
@@ -109,7 +137,7 @@ def main() -> int:
             pythons = (complete,) if "SafeRanker" in script else (complete, serving)
             table.add_row(f"{script}, s", *(f"{import_seconds(python, script):.2f}" for python in pythons))
     Console(width=100).print(table)
-    return 0
+    return int(done - began > MOST_SECONDS or verdict != "DEPLOY")
 
 
 if __name__ == "__main__":
