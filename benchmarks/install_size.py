@@ -2,11 +2,11 @@
 
 python benchmarks/install_size.py [FOLDER]
 
-The first environment is complete (`pip install saferank`, without extras) and runs `saferank --version`, a short demo,
-and what the quickstart shows in Python, on two pandas DataFrames with column names of their own: the time from
-`pip install` to that verdict is printed. The second is for serving alone (NumPy, safetensors and the bare wheel) and ranks with the model of that demo.
-Fails if one of them does not work, if the verdict takes more than five minutes, or if the sdist holds anything that is
-not needed. FOLDER keeps wheel and sdist. Times of imports are of the processor.
+The first environment is complete (`pip install saferank`, without extras). It runs `saferank --version`, a short demo,
+and what the quickstart shows in Python, on two pandas DataFrames with column names of their own: the time from `pip
+install` to that verdict is printed. The second is for serving alone (NumPy, safetensors and the bare wheel) and ranks
+with the model of that demo. Fails if one of them does not work, if the verdict takes more than five minutes, or if the
+sdist holds anything that is not needed. FOLDER keeps wheel and sdist. Times of imports are of the processor.
 """
 
 import os
@@ -47,7 +47,8 @@ wanted = rng.normal(size=(200, 20))  # of (search term, product)
 term = rng.integers(0, 200, 30_000)
 seen = 0.5 * wanted[term] + rng.gumbel(size=(30_000, 20))
 product = np.argsort(-seen, axis=1)[:, :8]
-bought = rng.random(product.shape) < 1 / np.arange(1, 9) / (1 + np.exp(2 - np.take_along_axis(wanted[term], product, 1)))
+liked = 1 / (1 + np.exp(2 - np.take_along_axis(wanted[term], product, 1)))
+bought = rng.random(product.shape) < liked / np.arange(1, 9)
 rows = {"visit": np.repeat(np.arange(30_000), 8), "term": np.repeat(term, 8), "sku": product.ravel()}
 rows |= {"slot": np.tile(np.arange(1, 9), 30_000), "bought": bought.ravel()}
 at = pd.date_range("2026-01-01", periods=30_000, freq="37s")
