@@ -267,6 +267,19 @@ def list_findings(health: Health) -> Iterator[Finding]:
             "much they see, and no verdict accounts for that."
         )
         yield blocking("lists-end-at-clicks", text, "Log every document of a list, whether users saw it or not.")
+    if health.pinned.significant:
+        queries = "1 query" if health.pinned.queries == 1 else f"{health.pinned.queries:,} queries"
+        text = (
+            f"In {queries} ({health.pinned.share:.0%} of the impressions) a "
+            "document is always at the same rank, though those above it change: it seems to be pinned to that slot. A "
+            "verdict would credit a new ranker with filling the slot itself."
+        )
+        remedy = (
+            "If the same slots are pinned in every search, leave the rows of pinned results out and number the others "
+            "without gaps; otherwise certify the searches with pins separately, in the same way. If the new ranker may "
+            "move them, say so (certify --trust-candidates)."
+        )
+        yield blocking("pinned", text, remedy)
     if kinds.significant:
         text = (
             "The lists of a query come in different kinds: two lists share nearly all documents, or very few, more "

@@ -27,6 +27,7 @@ from saferank.doctor.log_arrays import period_counts, sampled_impressions, shown
 from saferank.doctor.log_findings import findings
 from saferank.doctor.log_measures import coverage, randomness, traffic
 from saferank.doctor.moment import follows_moment
+from saferank.doctor.pinned import pinned
 from saferank.doctor.position_based import position_based
 from saferank.doctor.ranker_changes import compared, ranker_changes
 from saferank.doctor.repeated_impressions import repeated_impressions
@@ -140,6 +141,7 @@ def diagnose(
         earlier_searches=earlier_searches(sample, pairs, by_period=ranker.significant),
         list_kinds=list_kinds(sample, pairs, np.random.default_rng([seed, 1]), by_period=ranker.significant),
         high_or_missing=high_or_missing(sample, pairs, by_period=ranker.significant),
+        pinned=pinned(sample, pairs, by_period=ranker.significant),
         list_ends=list_ends(sample),
         repeated=repeated_impressions(sample, pairs, statistics.total_interactions),
         suspicious=suspicious_clicks(statistics, aggregated.patterns, sample),

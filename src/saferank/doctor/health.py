@@ -20,6 +20,7 @@ from saferank.doctor.list_ends import ListEnds
 from saferank.doctor.list_kinds import ListKinds
 from saferank.doctor.log_measures import Coverage, Randomness, Traffic
 from saferank.doctor.moment import Moment
+from saferank.doctor.pinned import Pinned
 from saferank.doctor.position_based import PositionBased
 from saferank.doctor.ranker_changes import RankerChanges
 from saferank.doctor.repeated_impressions import RepeatedImpressions
@@ -108,6 +109,8 @@ class Health:
     """Whether the lists of a query come in kinds, as filters or second pages make them."""
     high_or_missing: HighOrMissing
     """Whether documents are high in lists or not in them at all, as stock or rules make them."""
+    pinned: Pinned
+    """Whether results are pinned to a slot."""
     list_ends: ListEnds
     """Whether lists end because of what was clicked."""
     repeated: RepeatedImpressions

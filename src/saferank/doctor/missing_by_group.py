@@ -37,7 +37,7 @@ class MissingByGroup:
     share: float
     """Of what would be shown if every document were shown as often as for the other values."""
     documents: int
-    """That are missing for a value."""
+    """That are missing for a value in both halves of the lists; none if the values changed their meaning between."""
     of_pairs: Floats = field(compare=False)
     """Share of the impressions of its query that each pair is missing from."""
 

@@ -14,7 +14,7 @@ def group_findings(health: Health) -> Iterator[Finding]:
     for group in health.groups:
         if group.missing.significant:
             text = (
-                f"{group.missing.documents:,} documents are never shown for some values of {group.column}, and often "
+                f"{f'{group.missing.documents:,} documents' if group.missing.documents else 'Documents'} are never shown for some values of {group.column}, and often "
                 f"for others ({group.missing.share:.0%} of what would be shown). What is not delivered to a region, or "
                 "offered to members alone, cannot be shown to everyone by a new ranker either."
             )
@@ -37,7 +37,10 @@ def group_findings(health: Health) -> Iterator[Finding]:
             )
             yield blocking("ranker-follows-group", text, remedy)
         else:
-            text += " No sign was found that demand does; if it does a little, a verdict errs a little."
+            text += (
+                " No sign was found that demand does; if it does a little, a verdict errs a little. It errs more if "
+                "this is not the ranker's doing (advertisements, editors, a filter)."
+            )
             yield caution("ranker-by-group", text, f"To be sure: {remedy[0].lower()}{remedy[1:]}")
 
 

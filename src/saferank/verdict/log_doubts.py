@@ -30,8 +30,8 @@ BY_HOUR = (
     "hidden-context",
 )
 """Codes of findings that do not matter if the logging policy is known."""
-LIMITS = ("lists-in-kinds", "high-or-missing", "missing-by-group")
-"""Codes of findings that something other than the ranker limits what can be shown."""
+LIMITS = ("lists-in-kinds", "high-or-missing", "missing-by-group", "pinned")
+"""Codes of findings that something other than the ranker limits what can be shown, or where."""
 NOT_DOUBTS = (
     "effective-clicks", "never-shown", "rankings-vary", "repeated-queries", "missing-features", "unmatched-ids",
 )  # fmt: skip
@@ -92,7 +92,7 @@ def log_doubts(
 
 def _left_out(log: AggregatedLog, health: Health) -> Floats | None:
     """Return the share of the lists that each pair is missing from, if something seems to leave documents out."""
-    found = [group.missing.of_pairs for group in health.groups if group.missing.documents]
+    found = [group.missing.of_pairs for group in health.groups if group.missing.of_pairs.any()]
     if health.high_or_missing.z > SIGNIFICANT:
         pairs = shown_pairs(log)
         found.append(missing_share(sampled_impressions(log, pairs), pairs, by_period=health.ranker.significant))
