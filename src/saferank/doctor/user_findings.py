@@ -13,10 +13,11 @@ def group_findings(health: Health) -> Iterator[Finding]:
     """Yield the columns of the log that decide what is there, or that rankings follow, and whether demand does too."""
     for group in health.groups:
         if group.missing.significant:
+            number = f"{group.missing.documents:,} documents" if group.missing.documents else "Documents"
             text = (
-                f"{f'{group.missing.documents:,} documents' if group.missing.documents else 'Documents'} are never shown for some values of {group.column}, and often "
-                f"for others ({group.missing.share:.0%} of what would be shown). What is not delivered to a region, or "
-                "offered to members alone, cannot be shown to everyone by a new ranker either."
+                f"{number} are never shown for some values of {group.column}, and often for others "
+                f"({group.missing.share:.0%} of what would be shown). What is not delivered to a region, or offered to "
+                "members alone, cannot be shown to everyone by a new ranker either."
             )
             remedy = (
                 f"Add {group.column} to query_id (shoes|{group.column}=...). If it is only the ranker that prefers "
