@@ -37,7 +37,7 @@ def group_findings(health: Health) -> Iterator[Finding]:
                 "only for the group that it is shown to."
             )
             yield blocking("ranker-follows-group", text, remedy)
-        else:
+        elif not group.missing.significant:
             text += (
                 " No sign was found that demand does; if it does a little, a verdict errs a little. It errs more if "
                 "this is not the ranker's doing (advertisements, editors, a filter)."
