@@ -135,6 +135,7 @@ def diagnose(
         hours=hours,
         moment=moment if changes.stretches is None else follows_moment(sample, pairs, changes.stretches),
         groups=groups(sample, pairs, aggregated.cutoff, by_period=ranker.significant),
+        untested_groups=tuple(aggregated.manifest.get("untested_groups") or ()),
         hidden_context=hidden_context(sample, pairs, np.random.default_rng([seed, 3]), by_period=ranker.significant),
         position_based=position_based(sample, strata, rng, by_period=demand.significant or within),
         personalised=personalised(sample, pairs, aggregated.cutoff, by_period=ranker.significant),

@@ -222,11 +222,20 @@ def _tables(counts: PeriodCounts) -> tuple[Integers, Integers]:
 
 
 def _disagreement(counts: PeriodCounts) -> float:
-    """Chance that two interactions of a query show the same document at a rank: of one period minus of two."""
+    """Chance that two interactions of a query show the same document at a rank: of one period minus of two.
+
+    The mean over pairs of interactions of two periods g and h of (a(g, g) + a(h, h)) / 2 - a(g, h), which is never
+    negative but by chance: a period with more interactions, or with longer lists, does not count for more on one side.
+    """
+    column = _tables(counts)[1]
+    counts = counts.of(np.bincount(column, counts.shown)[column] >= 2)
+    if len(counts.shown) == 0:
+        return 0.0
     cell, shown = _cells(counts), counts.shown.astype(np.float64)
     table, column = _tables(counts)
     in_cell, in_column, in_table = (np.bincount(key, shown) for key in (cell, column, table))
-    same, pairs = float((shown * (shown - 1)).sum()), float((in_column * (in_column - 1)).sum())
+    others = np.bincount(column, (in_table[table] - in_column[column]) * shown / in_column[column])
+    agree = np.bincount(column, shown * (shown - 1.0)) / np.maximum(in_column * (in_column - 1.0), 1.0)
     other_same = float((in_cell**2).sum() - (shown**2).sum())
     other_pairs = float((in_table**2).sum() - (in_column**2).sum())
-    return same / pairs - other_same / other_pairs if pairs > 0 and other_pairs > 0 else 0.0
+    return (float((agree * in_column * others).sum()) - other_same) / other_pairs if other_pairs > 0 else 0.0

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.drift import Drift, demand_by_group, ranker_moved
-from saferank.doctor.hour_of_day import LEAST_SIZE, MAY_FOLLOW
+from saferank.doctor.hour_of_day import MAY_FOLLOW
 from saferank.doctor.log_arrays import SampledImpressions
 from saferank.doctor.missing_by_group import MissingByGroup, missing_by_group
 from saferank.engine.types.ranking_data import RankingData
 
+LEAST_SIZE = 0.005
+"""How much less often two interactions of a query agree on the document at a rank, if the column differs, for a ranker
+to be said to follow it."""
 CERTAIN = 20.0
 """Impressions with a click, or without one, to be expected of a value before it is odd that there are none."""
 
@@ -30,9 +33,14 @@ class Group:
     """Documents that some values of the column lack."""
 
     @property
+    def moves_ranker(self) -> bool:
+        """Whether rankings depend on the column."""
+        return self.ranker.significant and self.ranker.size >= LEAST_SIZE
+
+    @property
     def follows_demand(self) -> bool:
         """Whether rankings depend on the column, and demand seems to."""
-        return self.ranker.significant and self.ranker.size >= LEAST_SIZE and self.demand.z > MAY_FOLLOW
+        return self.moves_ranker and self.demand.z > MAY_FOLLOW
 
 
 def groups(sample: SampledImpressions | None, pairs: RankingData, ranks: int, *, by_period: bool) -> tuple[Group, ...]:

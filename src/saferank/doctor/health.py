@@ -98,6 +98,8 @@ class Health:
     """Whether rankings follow demand from hour to hour, within the stretches of time that a verdict compares."""
     groups: tuple[Group, ...]
     """Whether rankings and demand follow a column of the log, for each column that tells groups of users apart."""
+    untested_groups: tuple[str, ...]
+    """Columns that may tell groups of users apart, and cannot be tested."""
     hidden_context: HiddenContext
     """Whether something that is not in the log decides what is shown and what is wanted."""
     position_based: PositionBased

@@ -58,9 +58,9 @@ def pinned(sample: SampledImpressions | None, pairs: RankingData, *, by_period: 
     cell = np.unique(query * periods + sample.period[first] if by_period else query, return_inverse=True)[1]
     place, ranks = np.arange(len(row)) - first[row], int(lengths.max(initial=1))
     at = cell[row] * ranks + place  # a rank of a cell
-    same, lists, document = _most_common(at, sample.document)
-    varies = (same <= VARIES * lists) & (lists > 0)
     cells = int(cell.max(initial=0)) + 1
+    same, lists, document = _most_common(at, sample.document, cells * ranks)
+    varies = (same <= VARIES * lists) & (lists > 0)
     much = (2 * varies.reshape(cells, ranks).sum(axis=1) > (lists.reshape(cells, ranks) > 0).sum(axis=1) - 1)[cell]
     held = (same >= PINNED * lists)[at] & (document[at] == sample.document) & (lists[at] >= LEAST_LISTS)
     held &= (place > 0) & much[row]
@@ -73,9 +73,9 @@ def pinned(sample: SampledImpressions | None, pairs: RankingData, *, by_period: 
     return Pinned(share=float(np.isin(cell, found).mean()), queries=len(np.unique(query[np.isin(cell, found)])))
 
 
-def _most_common(group: Integers, value: Integers) -> tuple[Integers, Integers, Integers]:
+def _most_common(group: Integers, value: Integers, groups: int) -> tuple[Integers, Integers, Integers]:
     """Return by group how often its most common value occurs, how many values it has, and the most common one."""
-    size, groups = int(value.max(initial=0)) + 1, int(group.max(initial=0)) + 1
+    size = int(value.max(initial=0)) + 1
     keys, count = np.unique(group * size + value, return_counts=True)
     of = keys // size
     first = place_within(of, -count) == 0

@@ -19,6 +19,8 @@ UNITS = (
     "guest", "client", "profile", "cookie", "browser", "device", "session", "visit",
 )  # fmt: skip
 """What columns of users or sessions are called, alone or as an id: `user_id`, `SessionID`. The widest unit first."""
+KINDS = ("member", "guest", "client", "browser", "device")
+"""Which of these may also name a kind: of few values (phone, tablet), they do."""
 SHORTEST = 3
 """Documents of a list from which clicking them all is unusual."""
 SIGNIFICANT = 4.0
@@ -149,7 +151,9 @@ def likely_unit(manifest: Mapping[str, Any]) -> str | None:
     """Return the column of a log that seems to name users or sessions; None if a unit is named, or it is the query."""
     if manifest.get("unit") is not None or (manifest.get("split") or {}).get("by") == "query":
         return None
+    few_values = manifest.get("groups") or ()
     plain = {re.sub("[^a-z]", "", name.lower()): name for name in manifest.get("other_columns") or ()}
+    plain = {ours: name for ours, name in plain.items() if not (ours in KINDS and name in few_values)}
     names = (found for unit in UNITS for found in (unit, f"{unit}id", f"{unit}uuid", f"{unit}hash"))
     return next((plain[name] for name in names if name in plain), None)
 

@@ -1,16 +1,33 @@
 """Findings about who is asking: groups of users, their taste, and what they were shown before."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from saferank.doctor.health import Finding, Health, blocking, caution
-from saferank.doctor.hour_of_day import LEAST_SIZE
+from saferank.doctor.health import Finding, Health, blocking, caution, good
+from saferank.logs.layouts import GROUPS
+from saferank.logs.log_queries import MOST_GROUPS
 
 FEW_REPEATS = 0.2
 """Share of what was shown in queries that a user issued twice, below which rankings by user cannot be found."""
 
 
 def group_findings(health: Health) -> Iterator[Finding]:
-    """Yield the columns of the log that decide what is there, or that rankings follow, and whether demand does too."""
+    """Yield the columns of the log that decide what is there, or that rankings follow, and whether demand does too.
+
+    And the columns for which neither was found, or that could not be tested.
+    """
+    harmless = [one.column for one in health.groups if not one.missing.significant and not one.moves_ranker]
+    if harmless:
+        yield good("groups-tested", f"Rankings do not depend on {_listed(harmless)}.")
+    if health.untested_groups:
+        text = (
+            f"Whether rankings and demand depend on {_listed(health.untested_groups)} was not tested: a column has "
+            f"more than {MOST_GROUPS} values, or there are more than {len(GROUPS)} columns."
+        )
+        remedy = (
+            "If they may, log a column with fewer values (regions in place of postal codes), or add it to query_id. "
+            "Otherwise leave the column out."
+        )
+        yield caution("groups-not-tested", text, remedy)
     for group in health.groups:
         if group.missing.significant:
             number = f"{group.missing.documents:,} documents" if group.missing.documents else "Documents"
@@ -24,7 +41,7 @@ def group_findings(health: Health) -> Iterator[Finding]:
                 "others there, say so (certify --trust-candidates)."
             )
             yield blocking("missing-by-group", text, remedy)
-        if not group.ranker.significant or group.ranker.size < LEAST_SIZE:
+        if not group.moves_ranker:
             continue
         text = (
             f"Rankings depend on {group.column}: two interactions of a query show the same document at a rank less "
@@ -43,6 +60,11 @@ def group_findings(health: Health) -> Iterator[Finding]:
                 "this is not the ranker's doing (advertisements, editors, a filter)."
             )
             yield caution("ranker-by-group", text, f"To be sure: {remedy[0].lower()}{remedy[1:]}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return `a, b or c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def context_findings(health: Health) -> Iterator[Finding]:
@@ -70,9 +92,9 @@ def user_findings(health: Health) -> Iterator[Finding]:
         yield caution("units-not-named", text, f"With --unit={column}, a verdict also holds for returning users.")
     if found.significant:
         text = (
-            "Rankings depend on the user: two interactions of a query show the same document at a rank more often if "
-            f"they are from the same user, by {100 * found.size:.1f} percentage points. If rankings follow the user's "
-            "taste, clicks do not show how good a document is for others."
+            f"Rankings depend on the user ({found.z:.1f} standard errors): two interactions of a query show the same "
+            "document at a rank more often if they are from the same user. If rankings follow the user's taste, clicks "
+            "do not show how good a document is for others."
         )
         remedy = (
             "Add the group that rankings depend on to query_id. If rankings were drawn at random for each user, use "

@@ -166,7 +166,7 @@ def _count(
         tell("Drawing a sample of impressions")
         sampled = log_queries.sampled_rows(table, interactions, cutoff, impressions=found["impressions"], engine=engine)
         rows = fetch_sorted(sampled, ("impression_id", "position"))
-        tables["sample"], groups = log_queries.sample_table(rows, log.groups)
+        tables["sample"], groups, untested = log_queries.sample_table(rows, log.groups)
         content.append(beside.submit(content_of, "sample", tables["sample"]))
         if rankings:
             tell("Counting rankings")
@@ -190,6 +190,7 @@ def _count(
         "segment": log.asked.get("segment"),
         "unit": log.asked.get("unit"),
         "groups": groups,
+        "untested_groups": untested,
         "reward": {"column": log.asked["reward"], "most": log.reward_most} if "reward" in log.asked else None,
         "period": [str(moments[0][0]), str(moments[-1][1])] if moments else None,
         "periods": moments,

@@ -95,8 +95,13 @@ def open_log(
 
 
 def _groups(log: ir.Table, columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Return columns of text, of true and false, or of whole numbers that no other use is known of; texts first."""
+    """Return columns of text, of true and false, or of numbers that no other use is known of; texts first.
+
+    Numbers with fractions come last: pandas makes them of whole numbers if one is missing.
+    """
     known = {*columns.values(), *LONG, *NESTED, "positions", "timestamp", *ADDED}
     kinds = {name: log[name].type() for name in log.columns if name not in known}
     texts = [name for name, kind in kinds.items() if kind.is_string() or kind.is_boolean()]
-    return (*texts, *(name for name, kind in kinds.items() if kind.is_integer()))[: len(GROUPS)]
+    whole = [name for name, kind in kinds.items() if kind.is_integer()]
+    others = [name for name, kind in kinds.items() if kind.is_floating() or kind.is_decimal()]
+    return (*texts, *whole, *others)

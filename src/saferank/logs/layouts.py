@@ -13,8 +13,8 @@ from saferank.logs.source import ADDED, FILE, ROW, LogSource
 LONG = ("impression_id", "query_id", "document_id", "position", "click")
 NESTED = ("query_id", "document_ids", "clicks")
 IDS = ("impression_id", "query_id", "document_id")
-GROUPS = tuple(f"group_{number}" for number in range(8))
-"""Columns that may tell groups of users apart: other columns of text, of true and false, or of whole numbers."""
+GROUPS = tuple(f"group_{number}" for number in range(16))
+"""Columns that may tell groups of users apart: other columns of text, of true and false, or of numbers."""
 EXTRAS = ("timestamp", "segment", "unit", "reward", *GROUPS)
 """Columns that not every log has."""
 WORDS = {1: ("1", "true", "t", "1.0"), 0: ("0", "false", "f", "0.0")}

@@ -21,6 +21,8 @@ POSITION_DIGITS = 6
 """Digits of the position that precedes each document of a ranking, to sort by."""
 MOST_GROUPS = 100
 """Values of a column up to which it is taken to tell groups of users apart."""
+OFTEN = 50
+"""Impressions per value from which a column with more values may still tell groups apart: shops, or postal codes."""
 SAMPLED = 50_000
 """Impressions in the sample, at most."""
 WITHOUT_UNIT = "impression:"
@@ -184,16 +186,17 @@ def shown_table(wide: pa.Table) -> pa.Table:
         return pa.concat_tables(threads.map(rows, range(len(PARTS))))
 
 
-def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, list[str]]:
+def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, list[str], list[str]]:
     """Return the result of `sampled_rows`, which is sorted by impression, with numbers in place of their ids.
 
     And which of the columns of `groups`, that it has as `GROUPS`, tell groups apart: they have few values, and one in
-    each impression, where single rows may lack it. Of those, the table has the number of the value.
+    each impression, where single rows may lack it. Of those, the table has the number of the value. And which others
+    may, and cannot be tested: they have too many values, though each occurs often, or there are too many such columns.
     """
     ids = rows["impression_id"]
     first = pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
     number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)[: len(rows)]
-    found = {}
+    found, untested = {}, list(groups[len(GROUPS) :])
     for ours, theirs in zip(GROUPS, groups, strict=False):
         texts = rows[ours].cast(pa.string())
         code = np.where(texts.is_null().to_numpy(), -1, numbered(texts.fill_null(""))[0])
@@ -203,6 +206,8 @@ def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, 
             values, code = np.unique(of_impression[number], return_inverse=True)
             if 1 < len(values) <= MOST_GROUPS:
                 found[theirs] = code
+            elif MOST_GROUPS < len(values) <= len(of_impression) / OFTEN:
+                untested.append(theirs)
     codes = np.stack([*found.values()], axis=1) if found else np.zeros((len(rows), 0), np.int64)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(codes.ravel(), pa.int8()), codes.shape[1]) if found else None
     rows = rows.append_column("impression", pa.array(number))
@@ -212,7 +217,7 @@ def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, 
         rows = rows.append_column("moment", pc.if_else(times.is_valid(), order, None))
     if lists is not None:
         rows = rows.append_column("groups", lists)
-    return conformed(rows, "sample"), [*found]
+    return conformed(rows, "sample"), [*found], untested
 
 
 def ranking_table(counts: pa.Table) -> pa.Table:

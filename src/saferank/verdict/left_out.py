@@ -40,8 +40,8 @@ def check_left_out(
     if lower - credit >= -tolerance:
         return
     raise Refused(
-        "a DEPLOY would rest on documents that are high in some lists of a query and missing from others, or never "
-        "shown for some values of a column of the log. If stock, regions or rules leave them out, up to "
+        "a DEPLOY would rest on documents that something other than the ranker seems to leave out of some lists. If "
+        "stock, regions or rules do, up to "
         f"{credit / test.click_rate:.1%} of what the current ranker earns is credited to the new one by mistake, and "
         f"only {lower / test.click_rate:+.1%} is proven. Make what decides it part of query_id (shoes|region=north), "
         "or leave such impressions out. If it is only the ranker that varies, say so (certify --trust-candidates).",
