@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from saferank.doctor.drift import Drift, demand_drift, ranker_moved
+from saferank.doctor.drift import Drift, _disagreement, demand_drift, ranker_moved
 from saferank.doctor.log_arrays import PeriodCounts, period_counts, shown_pairs
 from saferank.doctor.strata import counts_by_stratum
 from saferank.logs.aggregated_log import PARTS
@@ -97,3 +97,35 @@ def test_within_periods_each_day_of_a_query_is_a_query() -> None:
     for document, period, rank in zip(counts.document, counts.period, counts.rank, strict=True):
         cells[document, period].add(rank)
     assert moved == sum(len(ranks) >= 2 for ranks in cells.values())
+
+
+def test_size_is_the_mean_over_pairs_of_interactions_and_of_its_two_periods() -> None:
+    """Two periods of 40 and 10 interactions of a query, whose lists have one and two documents."""
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 3, 40), rng.integers(0, 2, (10, 2))
+    rows = np.array(
+        [(document, 0, 0) for document in first]
+        + [(document, rank, 1) for one in second for rank, document in enumerate(one)]
+    )
+    kinds, shown = np.unique(rows, axis=0, return_counts=True)
+    document, rank, period = kinds.T
+    counts = PeriodCounts(document, np.zeros_like(document), rank, period, shown, np.zeros_like(shown), 2, 2)
+    within = [
+        np.mean([a == b for i, a in enumerate(one) for j, b in enumerate(one) if i != j])
+        for one in (first, second[:, 0])
+    ]
+    between = np.mean([a == b for a in first for b in second[:, 0]])  # at the second rank there are no pairs
+    assert _disagreement(counts) == pytest.approx(np.mean(within) - between)
+
+
+def test_a_change_of_lists_in_a_small_period_is_seen_beside_a_large_one() -> None:
+    """The large period shows many documents, so two of its lists agree less often than one of each period."""
+    rng = np.random.default_rng(1)
+    large, small = rng.choice(8, 3_000, p=[0.3, *[0.1] * 7]), np.zeros(100, np.int64)
+    kinds, shown = np.unique([*((d, 0) for d in large), *((d, 1) for d in small)], axis=0, return_counts=True)
+    document, period = kinds.T
+    zeros = np.zeros_like(document)
+    counts = PeriodCounts(document, zeros, zeros, period, shown, zeros, 1, 2)
+    found = ranker_moved(counts)
+    assert found.significant
+    assert found.size == pytest.approx((1.0 + 0.3**2 + 7 * 0.1**2) / 2 - 0.3, abs=0.02)

@@ -104,12 +104,35 @@ def test_missing_values_a_segment_numbers_and_markets() -> None:
         log.schema.get_field_index("device"), "phone", pc.equal(log["device"], "phone").cast("int64")
     )
     number = pc.cast(pc.bit_wise_and(log["impression_id"], 1), pa.string())
+    codes = np.where(device == "phone", 1.0, np.where(device == "desk", 2.0, np.nan))  # as pandas holds whole numbers
+    fractions = log.set_column(log.schema.get_field_index("device"), "device", pa.array(codes))
     market = log.set_column(
         log.schema.get_field_index("device"), "market", pc.binary_join_element_wise(log["device"], number, "-")
     )
-    for one, segment in ((holes, None), (log, "device"), (phone, None), (market, None)):
+    for one, segment in ((holes, None), (log, "device"), (phone, None), (fractions, None), (market, None)):
         (group,), _ = found(load_log(one, segment=segment))
         assert group.follows_demand
+
+
+def test_lists_of_different_lengths_hide_nothing() -> None:
+    """Ranks that only one device fills say nothing about the other."""
+    log = table(0, demand=True, ranker=True)
+    shown = pc.or_(pc.equal(log["device"], "desk"), pc.less_equal(log["position"], 2))
+    (group,), _ = found(load_log(log.filter(shown)))
+    assert group.follows_demand
+
+
+def test_columns_that_cannot_be_tested_are_named() -> None:
+    log = table(2, demand=False, ranker=False)
+    impression = log["impression_id"].to_numpy()
+    for name, values in {"shop": 150, "visit": 2_000, **{f"flag_{number}": 2 for number in range(16)}}.items():
+        log = log.append_column(name, pa.array(np.array([f"v{one}" for one in range(values)])[impression % values]))
+    health = diagnose(load_log(log), em=False, replicates=2)
+    assert health.untested_groups == ("flag_12", "flag_13", "flag_14", "flag_15", "shop")
+    (doubt,) = [one for one in health.findings if one.code == "groups-not-tested"]
+    assert "flag_15 or shop" in doubt.text
+    (tested,) = [one for one in health.findings if one.code == "groups-tested"]
+    assert "device, flag_0, flag_1" in tested.text
 
 
 def test_a_nested_log_and_a_folder_without_groups(tmp_path: Path) -> None:

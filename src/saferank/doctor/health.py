@@ -99,7 +99,7 @@ class Health:
     groups: tuple[Group, ...]
     """Whether rankings and demand follow a column of the log, for each column that tells groups of users apart."""
     untested_groups: tuple[str, ...]
-    """Columns that may tell groups of users apart, and cannot be tested."""
+    """Columns that may tell groups of users apart, and were tested roughly, or not at all."""
     hidden_context: HiddenContext
     """Whether something that is not in the log decides what is shown and what is wanted."""
     position_based: PositionBased

@@ -13,14 +13,19 @@ FEW_REPEATS = 0.2
 def group_findings(health: Health) -> Iterator[Finding]:
     """Yield the columns of the log that decide what is there, or that rankings follow, and whether demand does too.
 
-    And the columns for which neither was found, or that could not be tested.
+    And the columns for which neither was found, or that could not be tested well.
     """
-    harmless = [one.column for one in health.groups if not one.missing.significant and not one.moves_ranker]
+    roughly = health.untested_groups
+    harmless = [
+        one.column
+        for one in health.groups
+        if one.column not in roughly and not one.missing.significant and not one.moves_ranker
+    ]
     if harmless:
         yield good("groups-tested", f"Rankings do not depend on {_listed(harmless)}.")
-    if health.untested_groups:
+    if roughly:
         text = (
-            f"Whether rankings and demand depend on {_listed(health.untested_groups)} was not tested: a column has "
+            f"Whether rankings and demand depend on {_listed(roughly)} was tested roughly, or not at all: a column has "
             f"more than {MOST_GROUPS} values, or there are more than {len(GROUPS)} columns."
         )
         remedy = (

@@ -20,7 +20,7 @@ from saferank.logs.split import Split, digest, threshold
 POSITION_DIGITS = 6
 """Digits of the position that precedes each document of a ranking, to sort by."""
 MOST_GROUPS = 100
-"""Values of a column up to which it is taken to tell groups of users apart."""
+"""Values of a column up to which it is taken to tell groups of users apart; more are put together."""
 OFTEN = 50
 """Impressions per value from which a column with more values may still tell groups apart: shops, or postal codes."""
 SAMPLED = 50_000
@@ -190,15 +190,18 @@ def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, 
     """Return the result of `sampled_rows`, which is sorted by impression, with numbers in place of their ids.
 
     And which of the columns of `groups`, that it has as `GROUPS`, tell groups apart: they have few values, and one in
-    each impression, where single rows may lack it. Of those, the table has the number of the value. And which others
-    may, and cannot be tested: they have too many values, though each occurs often, or there are too many such columns.
+    each impression, where single rows may lack it. Of those, the table has the number of the value. And which of
+    them cannot be tested well: they have many values, though each occurs often, or there are too many such columns.
     """
     ids = rows["impression_id"]
     first = pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
     number = np.concatenate([[0], np.cumsum(first)]).astype(np.int64)[: len(rows)]
     found, untested = {}, list(groups[len(GROUPS) :])
     for ours, theirs in zip(GROUPS, groups, strict=False):
-        texts = rows[ours].cast(pa.string())
+        column = rows[ours]
+        if pa.types.is_floating(column.type):
+            column = pc.if_else(pc.is_nan(column), None, column)
+        texts = column.cast(pa.string())
         code = np.where(texts.is_null().to_numpy(), -1, numbered(texts.fill_null(""))[0])
         of_impression = np.full(number[-1] + 1 if len(number) else 0, -1)
         np.maximum.at(of_impression, number, code)
@@ -207,6 +210,7 @@ def sample_table(rows: pa.Table, groups: Sequence[str] = ()) -> tuple[pa.Table, 
             if 1 < len(values) <= MOST_GROUPS:
                 found[theirs] = code
             elif MOST_GROUPS < len(values) <= len(of_impression) / OFTEN:
+                found[theirs] = code % MOST_GROUPS  # several values count as one
                 untested.append(theirs)
     codes = np.stack([*found.values()], axis=1) if found else np.zeros((len(rows), 0), np.int64)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(codes.ravel(), pa.int8()), codes.shape[1]) if found else None
