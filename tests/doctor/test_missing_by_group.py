@@ -100,15 +100,26 @@ def test_counts_of_rare_queries_are_summed_over_their_common_documents() -> None
     assert missing.documents == lacks[:, :DOCUMENTS].any(axis=0).sum()
 
 
-def test_users_who_are_shown_the_same_list_again_are_on_one_side() -> None:
-    """Two users in each region, who see one list of a query all the time."""
+def test_users_who_are_shown_the_same_list_again() -> None:
+    """Some users in each region, who see one list of a query all the time: few draws, however many impressions."""
     sample, region, _ = logged(local=0.0)
-    user = 2 * region + np.repeat(np.random.default_rng(1).integers(0, 2, LISTS), CUTOFF)
+    user = 8 * region + np.repeat(np.random.default_rng(1).integers(0, 8, LISTS), CUTOFF)
     query = sample.document // DOCUMENTS
     first = np.unique((user * QUERIES + query) * CUTOFF + sample.rank, return_index=True, return_inverse=True)
     again = replace(sample, document=sample.document[first[1]][first[2]])
-    assert missing_by_group(again, region, pairs(), by_period=False).significant
-    assert missing_by_group(replace(again, unit=user), region, pairs(), by_period=False).z < 3.0
+    found = missing_by_group(again, region, pairs(), by_period=False)
+    with_users = missing_by_group(replace(again, unit=user), region, pairs(), by_period=False)
+    assert with_users.documents < 0.5 * found.documents
+    assert not with_users.significant
+
+
+def test_values_that_change_their_meaning_halfway() -> None:
+    sample, region, _ = logged(regions=2)
+    day = np.repeat(np.arange(LISTS) * 8 // LISTS, CUTOFF)
+    renamed = region + 2 * (day >= 4)
+    missing = missing_by_group(replace(sample, period=day), renamed, pairs(), by_period=False)
+    assert missing.significant
+    assert missing.documents > 50
 
 
 def test_documents_that_come_later_are_compared_within_periods() -> None:

@@ -20,10 +20,12 @@ SIGNIFICANT = 5.0
 """Normal deviate from which it is believed."""
 LEAST_SHARE = 0.02
 """Share of what would be shown from which it may turn a verdict."""
-MISSING = 0.1
+MISSING = 0.05
 """Share of what is expected of a document up to which it counts as missing: regions overlap, and lists are cached."""
 CHOSEN = 2.5
 """Standard errors, in each half of the lists, from which a document counts as missing for a value."""
+LEAST_PERIODS = 3
+"""The last period of a log that is long enough to compare every other period with the rest."""
 LEAST_SHOWN = 12
 """Times that a document has to be shown in the sample to be looked at; with fewer it cannot reach CHOSEN twice."""
 
@@ -57,15 +59,16 @@ def missing_by_group(
     A document is at home where it is shown more often than on average. `lists` counts those that fill rank k, so that
     nothing is missing from shorter lists, as on small screens. Counts are summed over the queries of a document,
     because what is not delivered is missing from all of them. Where documents are at home, and where they are missing,
-    is found in the earlier lists (or in those of half of the users) and counted in the others, and the other way round;
-    so chance alone adds nothing. With `by_period`, lists are compared within a period only.
+    is found on every other day (or in the earlier lists, or in those of half of the users) and has to be so in the
+    rest; so chance alone adds nothing. With `by_period`, lists are compared within a period only.
 
     A ranker that never shows a document for some value looks the same: no log can tell whether it could have.
     """
     first, lengths = sample.offsets[:-1], np.diff(sample.offsets)
     query = pairs.query_of_document[sample.document]
     cell = query * (int(sample.period.max(initial=0)) + 1) + sample.period if by_period else query
-    other = np.repeat(in_other_half(sample, first, query[first]), lengths)
+    days = sample.unit is None and int(sample.period.max(initial=0)) >= LEAST_PERIODS
+    other = sample.period % 2 == 1 if days else np.repeat(in_other_half(sample, first, query[first]), lengths)
     shown, place = np.unique(sample.document, return_inverse=True)
     document = np.asarray(pa.array(pairs.require_ids()[1][shown]).dictionary_encode().indices).astype(np.int64)
     often = np.bincount(document[place]) >= LEAST_SHOWN
@@ -77,10 +80,11 @@ def missing_by_group(
     for here, there in ((one, rest), (rest, one)):
         home = here.home()
         low = here.low(home)
-        seems, found = here.gap(home, low), there.gap(home, low)
-        total += float((found.expected - found.shown)[seems.missing].sum())
-        variance += float(found.variance[seems.missing].sum())
-        missing &= low & found.missing[:, None]
+        found = there.gap(home, low)
+        certain = here.gap(home, low).missing & found.missing
+        total += float((found.expected - found.shown)[certain].sum())
+        variance += float(found.variance[certain].sum())
+        missing &= low & certain[:, None]
     share, issued = np.zeros(pairs.documents), np.bincount(query[first], minlength=pairs.queries)
     for v in np.flatnonzero(missing.any(axis=0)):
         with_value = np.bincount(query[first], value[first] == v, pairs.queries) / np.maximum(issued, 1)
