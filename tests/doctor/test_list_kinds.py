@@ -66,11 +66,27 @@ def retrained_at_three(query: Integers, second: Integers, scores: Floats, rng: G
     return 3.0 * rng.normal(size=(DAYS + 2, QUERIES, DOCUMENTS))[version, query] + 0.3 * scores
 
 
+def tenth_at_random(_query: Integers, _second: Integers, scores: Floats, rng: Generator) -> Floats:
+    return np.where((rng.random(len(scores)) < 0.1)[:, None], rng.random(scores.shape), 2.0 * scores)
+
+
+def rare_filter(_query: Integers, _second: Integers, scores: Floats, rng: Generator) -> Floats:
+    """Two brands, each asked for in one of twelve searches."""
+    brand = rng.choice(3, len(scores), p=[0.84, 0.08, 0.08])[:, None]
+    return np.where((brand == 0) | (np.arange(DOCUMENTS) % 2 == brand - 1), 2.0 * scores, -np.inf)
+
+
 @pytest.mark.parametrize("limit", [facet, second_page, warehouse, by_price])
 def test_what_a_ranker_cannot_change_is_found(limit: Limit) -> None:
     found = kinds(limit)
     assert found.significant
     assert found.impressions == IMPRESSIONS
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_share_of_random_rankings_does_no_harm_but_rare_filters_do(seed: int) -> None:
+    assert not kinds(tenth_at_random, seed=seed).significant
+    assert kinds(rare_filter, seed=seed).significant
 
 
 def test_lists_that_one_ranker_draws_have_no_kinds() -> None:

@@ -289,7 +289,7 @@ def list_findings(health: Health) -> Iterator[Finding]:
         )
         remedy = (
             "Make what decides it part of query_id (shoes|brand=x, shoes|page=2, shoes|warehouse=3), or leave such "
-            "impressions out. If it is only rankers mixed at random (an A/B test, or a share of random rankings), say "
+            "impressions out. If it is only rankers mixed at random (an A/B test, or random results in between), say "
             "so (certify --trust-candidates)."
         )
         if not health.periods:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.doctor.hour_of_day import buckets
-from saferank.doctor.log_arrays import SampledImpressions
+from saferank.doctor.log_arrays import SampledImpressions, place_within
 from saferank.engine.jit import jit
 from saferank.engine.types.ranking_data import RankingData
 
@@ -23,6 +23,9 @@ LEAST_SIZE = 0.01
 MOST_IMPRESSIONS = 10_000
 PAIRINGS, REPLICATES, FIRST_ROUNDS, ROUNDS = 15, 25, 12, 2
 """Partners per list whose overlap is measured; redrawn samples; rounds of trades before the first, and between two."""
+LEAST_RANDOM, LEAST_TIMES, UNEVEN = 50, 1.0, 2.0
+"""Unusual lists from which they may be a share of random rankings; times that documents are in those of a query, on
+average, to be compared; normal deviate from which they are not equally often there."""
 FEW_REPLICATES = 6
 """Redrawn samples that are enough where the excess is small."""
 
@@ -55,7 +58,8 @@ def list_kinds(
     Strona et al. 2014, "A fast and unbiased procedure to randomize ecological binary matrices with fixed row and column
     totals", Nat. Commun. 5): two lists trade the documents that only one of them has. Lists of different lengths, as on
     small screens, are not compared; nor are lists of different periods, with `by_period`. A ranker that changes once a
-    day, but not at midnight, makes kinds as well; if they vanish within a few hours, it is that, and no harm.
+    day, but not at midnight, makes kinds as well; if they vanish within a few hours, it is that, and no harm. So does a
+    share of random rankings, which is left out; see `_at_random`.
     """
     if sample is None:
         return ListKinds()
@@ -63,6 +67,12 @@ def list_kinds(
     found, error = _excess(lists, cell, rng)
     if not math.isfinite(error) or found <= max(SIGNIFICANT * error, LEAST_SIZE):
         return ListKinds(_deviate(found, error), found, len(cell))
+    random = _at_random(lists, cell, rng)
+    if random.any():
+        lists, cell, hour = lists[~random], cell[~random], None if hour is None else hour[~random]
+        found, error = _excess(lists, cell, rng)
+        if not math.isfinite(error) or found <= max(SIGNIFICANT * error, LEAST_SIZE):
+            return ListKinds(_deviate(found, error), found, len(cell))
     if hour is not None:
         within, error_within = _excess(lists, np.unique(cell * 24 + hour, return_inverse=True)[1], rng)
         if math.isfinite(error_within) and within + 3.0 * error_within < found / 2.0:
@@ -120,6 +130,37 @@ def _excess(lists: Integers, cell: Integers, rng: np.random.Generator) -> tuple[
     if mean <= 0.0 or deviation <= 1e-12 * mean:  # rankings never vary
         return 0.0, math.inf
     return observed / mean - 1.0, deviation / mean
+
+
+def _at_random(lists: Integers, cell: Integers, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return the lists that share at most half with what their cell usually shows, if they seem to be drawn at random.
+
+    That is, if they have no kinds themselves, and if all usual documents are in them equally often, and all others too,
+    as far as chance goes (chi-square): on a second page, the higher a document usually is the less often it stands.
+    """
+    row, place = np.nonzero(lists >= 0)
+    document, size = lists[row, place], int(lists.max()) + 1
+    keys, entry = np.unique(cell[row] * size + document, return_inverse=True)
+    of, length = keys // size, (lists >= 0).sum(axis=1)
+    of_cell = np.zeros(int(cell.max()) + 1, np.int64)
+    of_cell[cell] = length  # lists of a cell have the same length
+    usual = place_within(of, -np.bincount(entry)) < of_cell[of]
+    unusual = 2 * np.bincount(row, usual[entry], len(lists)) <= length
+    nothing = np.zeros(len(lists), np.bool_)
+    if unusual.sum() < LEAST_RANDOM:
+        return nothing
+    times, group = np.bincount(entry, unusual[row], len(keys)), 2 * of + usual
+    alike = np.bincount(group)
+    mean = np.bincount(group, times) / np.maximum(alike, 1)
+    compared = (mean >= LEAST_TIMES) & (alike > 1)
+    chance = mean / np.maximum(np.bincount(cell, unusual)[np.arange(len(mean)) // 2], 1)  # that a list has one of them
+    variance = mean * (1.0 - chance) * alike / np.maximum(alike - 1, 1)  # drawn without replacement
+    squares = np.bincount(group, np.square(times - mean[group])) / np.maximum(variance, 1e-300)
+    freedom = float((alike - 1)[compared].sum())
+    uneven = float(squares[compared].sum()) - freedom > UNEVEN * math.sqrt(2.0 * freedom)
+    found, error = _excess(lists[unusual], cell[unusual], rng)
+    kinds = math.isfinite(error) and found > max(SIGNIFICANT * error, LEAST_SIZE)
+    return nothing if kinds or uneven or freedom == 0.0 else unusual
 
 
 @jit
