@@ -405,7 +405,7 @@ def _worlds_table(
         error = 3.0 * math.sqrt(DELTA * (1.0 - DELTA) / max(len(given), 1))
         share = 1.0 - len(given) / max(len(null), 1)
         broken = case.promise and (wrong > DELTA + error or violated > DELTA + error)
-        broken |= case.clean and case.promise and share > 0.05
+        broken |= case.clean and case.promise and share > 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / max(len(null), 1))
         kept &= not broken
         deployed = sum(one.get("verdict") == "DEPLOY" for one in better) / max(len(better), 1)
         turned_down = sum("refused" in one for one in better) / max(len(better), 1)
