@@ -118,6 +118,15 @@ def test_size_is_the_mean_over_pairs_of_interactions_and_of_its_two_periods() ->
     assert _disagreement(counts) == pytest.approx(np.mean(within) - between)
 
 
+def test_periods_of_one_interaction_do_not_disagree_with_themselves() -> None:
+    period = np.arange(12)
+    zeros = np.zeros_like(period)
+    shown = np.where(period < 2, 20, 1)
+    counts = PeriodCounts(zeros, zeros, zeros, period, shown, zeros, 1, 12)  # always the same document
+    assert _disagreement(counts) == 0.0
+    assert _disagreement(counts.of(period > 1)) == 0.0
+
+
 def test_a_change_of_lists_in_a_small_period_is_seen_beside_a_large_one() -> None:
     """The large period shows many documents, so two of its lists agree less often than one of each period."""
     rng = np.random.default_rng(1)

@@ -11,6 +11,7 @@ import pytest
 
 from saferank.doctor.diagnosis import diagnose
 from saferank.doctor.groups import Group
+from saferank.doctor.log_arrays import sampled_impressions, shown_pairs
 from saferank.logs.aggregated_log import AggregatedLog
 from saferank.logs.load_log import load_log
 from saferank.verdict.checks import Refused
@@ -120,6 +121,21 @@ def test_lists_of_different_lengths_hide_nothing() -> None:
     shown = pc.or_(pc.equal(log["device"], "desk"), pc.less_equal(log["position"], 2))
     (group,), _ = found(load_log(log.filter(shown)))
     assert group.follows_demand
+
+
+def test_of_many_values_several_count_as_one() -> None:
+    log = table(0, demand=True, ranker=True)
+    names = np.array([f"shop {number}" for number in range(150)])
+    log = log.append_column("shop", pa.array(names[log["impression_id"].to_numpy() % 150]))
+    made = load_log(log)
+    assert made.manifest["groups"] == ["device", "shop"]
+    assert made.manifest["untested_groups"] == ["shop"]
+    pairs = shown_pairs(made)
+    sample = sampled_impressions(made, pairs)
+    assert sample is not None
+    shops = np.bincount(sample.groups["shop"])
+    assert len(shops) == 100
+    assert shops[:50].mean() == pytest.approx(2 * shops[50:].mean(), rel=0.05)  # two shops each, and one
 
 
 def test_columns_that_cannot_be_tested_are_named() -> None:

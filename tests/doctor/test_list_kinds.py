@@ -76,6 +76,13 @@ def rare_filter(_query: Integers, _second: Integers, scores: Floats, rng: Genera
     return np.where((brand == 0) | (np.arange(DOCUMENTS) % 2 == brand - 1), 2.0 * scores, -np.inf)
 
 
+def rare_filter_at_random(_query: Integers, _second: Integers, scores: Floats, rng: Generator) -> Floats:
+    """Of these brands all documents are shown equally often, but never together."""
+    brand = rng.choice(3, len(scores), p=[0.8, 0.1, 0.1])[:, None]
+    filtered = np.where(np.arange(DOCUMENTS) % 2 == brand - 1, rng.random(scores.shape), -np.inf)
+    return np.where(brand == 0, 4.0 * scores, filtered)
+
+
 @pytest.mark.parametrize("limit", [facet, second_page, warehouse, by_price])
 def test_what_a_ranker_cannot_change_is_found(limit: Limit) -> None:
     found = kinds(limit)
@@ -87,6 +94,7 @@ def test_what_a_ranker_cannot_change_is_found(limit: Limit) -> None:
 def test_a_share_of_random_rankings_does_no_harm_but_rare_filters_do(seed: int) -> None:
     assert not kinds(tenth_at_random, seed=seed).significant
     assert kinds(rare_filter, seed=seed).significant
+    assert kinds(rare_filter_at_random, seed=seed, noise=0.3).significant
 
 
 def test_lists_that_one_ranker_draws_have_no_kinds() -> None:

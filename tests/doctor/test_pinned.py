@@ -62,6 +62,14 @@ def one_slot_at_random(scores: Floats, _query: Integers, rng: Generator) -> Inte
     return inserted(by(scores), np.arange(len(scores)), rng.integers(0, DOCUMENTS, len(scores)), 2)
 
 
+def one_slot_of_the_rest(scores: Floats, _query: Integers, rng: Generator) -> Integers:
+    """The third slot shows something that would not be shown otherwise; all others keep their ranks."""
+    ranking, row = by(scores), np.arange(len(scores))
+    further = ranking[row, rng.integers(CUTOFF, DOCUMENTS, len(scores))]
+    ranking[row, 2] = further
+    return ranking
+
+
 def two_swapped(scores: Floats, _query: Integers, rng: Generator) -> Integers:
     ranking, row = by(scores), np.arange(len(scores))
     one, other = rng.integers(0, CUTOFF, (2, len(scores)))
@@ -110,7 +118,17 @@ def test_what_is_pinned_to_the_first_rank_cannot_be_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "ranker", [drawn, in_tiers, never_varied, one_slot_at_random, two_swapped, neighbours_swapped, two_rankers]
+    "ranker",
+    [
+        drawn,
+        in_tiers,
+        never_varied,
+        one_slot_at_random,
+        one_slot_of_the_rest,
+        two_swapped,
+        neighbours_swapped,
+        two_rankers,
+    ],
 )
 @pytest.mark.parametrize("scale", [0.5, 1.5, 4.0])
 def test_what_rankers_do_is_not(ranker: Ranker, scale: float) -> None:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from saferank.doctor.log_arrays import sampled_impressions, shown_pairs
-from saferank.doctor.suspicious_clicks import SIGNIFICANT, AllClicked, SuspiciousClicks, suspicious_clicks, units_of
+from saferank.doctor.suspicious_clicks import (
+    SIGNIFICANT,
+    AllClicked,
+    SuspiciousClicks,
+    likely_unit,
+    suspicious_clicks,
+    units_of,
+)
 from saferank.logs.aggregated_log import PARTS
 from tests.doctor.worlds import Log, Shop, aggregate, only_clicked_impressions, only_clicked_rows, simulate
 
@@ -90,3 +97,16 @@ def test_units() -> None:
 )
 def test_all_clicked_must_be_beyond_chance_and_not_few(share: float, z: float, significant: bool) -> None:
     assert AllClicked(share, z, found=20, expected=1.0, impressions=1_000).significant == significant
+
+
+@pytest.mark.parametrize(
+    ("columns", "few_values", "unit"),
+    [
+        (["device"], [], "device"),
+        (["device"], ["device"], None),  # phone, tablet
+        (["Device-ID"], ["Device-ID"], "Device-ID"),  # of a small log
+        (["member", "session"], ["member"], "session"),
+    ],
+)
+def test_a_kind_of_device_names_no_users(columns: list[str], few_values: list[str], unit: str | None) -> None:
+    assert likely_unit({"other_columns": columns, "groups": few_values}) == unit

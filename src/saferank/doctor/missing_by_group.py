@@ -179,7 +179,7 @@ class _Half:
             mine, shown = self.with_value(v)
             expected = self.sums(rate * mine)
             found[:, v] = (expected > 0.0) & (self.sums(shown * (lists > 0)) <= MISSING * expected)
-        return found & ~home
+        return found
 
     def gap(self, home: NDArray[np.bool_], low: NDArray[np.bool_]) -> _Gap:
         """Return how often documents are shown for the values in `low`, and would be by their rate at `home`."""
