@@ -7,7 +7,7 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from saferank.doctor.list_kinds import ListKinds, _excess, _trade, list_kinds
+from saferank.doctor.list_kinds import ListKinds, _at_random, _excess, _trade, list_kinds
 from saferank.doctor.log_arrays import SampledImpressions
 from saferank.engine.types.ranking_data import RankingData
 
@@ -124,3 +124,15 @@ def test_trades_keep_lengths_and_how_often_each_document_is_shown() -> None:
     for i, j in zip(one, other, strict=True):
         assert set(lists[i]) & set(lists[j]) == set(before[i]) & set(before[j])
     assert abs(_excess(lists, cell, rng)[0]) < 0.5
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_lists_at_random_have_no_kinds(filtered: bool) -> None:
+    """Half of them from the even documents and half from the odd ones, so that all are there equally often; or not."""
+    rng = np.random.default_rng(0)
+    usual = np.tile(np.arange(4), (300, 1))
+    odd = np.arange(200)[:, None] % 2
+    drawn = np.argsort(rng.random((200, 12)) + filtered * (np.arange(12) % 2 != odd), axis=1)[:, :4]
+    found = _at_random(np.concatenate([usual, drawn]), np.zeros(500, np.int64), rng)
+    assert not found[:300].any()
+    assert found[300:].mean() == pytest.approx(0.0 if filtered else np.mean((drawn < 4).sum(axis=1) <= 2))
